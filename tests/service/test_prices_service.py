@@ -184,7 +184,7 @@ def test_the_client_sends_prices() -> None:
     sent: list[Any] = []
 
     class Caught(rs.Client):
-        def _asked(self, method: str, path: str, body: Any = None, headers: Any = None) -> dict[str, Any]:
+        def _request(self, method: str, path: str, body: Any = None, headers: Any = None) -> dict[str, Any]:
             sent.append(json.loads(body))
             return {"position": 1, "predictions": [], "decision": {}}
 

@@ -166,7 +166,7 @@ def test_the_learner_has_its_seconds_once(tmp_path: Path, monkeypatch: pytest.Mo
     watched = Supervisor(tmp_path)
     watched.begin()
     watched.ask_to_end()
-    watched._told -= 100.0
+    watched._ended_at -= 100.0
     watched.end(timeout=90.0)  # which are over
     assert watched.process is not None
     assert watched.process.returncode == -signal.SIGKILL

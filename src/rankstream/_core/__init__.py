@@ -1,1 +1,1 @@
-"""What every room needs and no user asks for: types, compilation, argument checks, whole files, deadlines."""
+"""Internals that all packages share: types, compilation, argument checks, atomic file writes, deadlines."""

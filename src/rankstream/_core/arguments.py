@@ -1,4 +1,4 @@
-"""Checks of what a caller brings: the right number or an installed package, or one sentence that says what is wrong."""
+"""Argument checks: each returns the value, or raises a ValueError that says what is wrong."""
 
 import operator
 from collections.abc import Callable
@@ -16,18 +16,18 @@ R = TypeVar("R")
 
 
 def same_parameters(model: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Give a function the parameters of another, for editors, ``help`` and type checkers: they are written once."""
+    """Copy the signature of ``model`` to a function, so that editors, ``help`` and type checkers see it."""
 
-    def give(function: Callable[..., R]) -> Callable[P, R]:
+    def decorate(function: Callable[..., R]) -> Callable[P, R]:
         returned = signature(function).return_annotation
         cast("Any", function).__signature__ = signature(model).replace(return_annotation=returned)
         return cast("Callable[P, R]", function)
 
-    return give
+    return decorate
 
 
 def whole_number(name: str, value: Any, least: int = 0) -> int:
-    """An integer of at least ``least``."""
+    """Return the value as an integer of at least ``least``."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -38,7 +38,7 @@ def whole_number(name: str, value: Any, least: int = 0) -> int:
 
 
 def number_between(name: str, value: Any, low: float, high: float = np.inf) -> float:
-    """A float with ``low`` <= value <= ``high``."""
+    """Return the value as a float between ``low`` and ``high``, both included."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise ValueError(f"{name} is {value!r}: it must be a number.")
     if not low <= value <= high:
@@ -48,7 +48,7 @@ def number_between(name: str, value: Any, low: float, high: float = np.inf) -> f
 
 
 def whole_numbers(name: str, values: ArrayLike) -> Codes:
-    """An array of integers; fractions are refused, not cut."""
+    """Return the values as an array of integers; fractions are an error, they are not truncated."""
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
         raise ValueError(f"{name} must be whole numbers; got {array.dtype} such as {array.flat[0]!r}.")
@@ -56,7 +56,7 @@ def whole_numbers(name: str, values: ArrayLike) -> Codes:
 
 
 def optional(package: str, what: str) -> Any:
-    """The package, or a ValueError that says how to get it.
+    """Import an optional package, or raise a ValueError that says how to install it.
 
     >>> optional("no_such_package", "A data frame")
     Traceback (most recent call last):

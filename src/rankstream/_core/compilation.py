@@ -17,32 +17,33 @@ R = TypeVar("R")
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile with numba, cached on disk where the installation allows it."""
-    return _compiled(function, no_cfunc_wrapper=True)
+    """Compile a function that Python calls."""
+    return _compiled(function)
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that only compiled ones call: without a way in from Python, which takes time to compile."""
-    return _compiled(function, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+    """Compile a function that only compiled code calls. It has no Python wrapper, which saves compile time."""
+    return _compiled(function, no_cpython_wrapper=True)
 
 
 def released(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that lets go of the interpreter's lock, so that several threads can run it."""
-    return _compiled(function, no_cfunc_wrapper=True, nogil=True)
+    """Compile a function that releases the GIL, so that several threads can run it."""
+    return _compiled(function, nogil=True)
 
 
 def in_any_order(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile sums so that several terms are taken at a time: quicker, with another rounding in the last digits.
+    """Compile a function whose sums may be reordered (SIMD): faster, but the last digits can differ.
 
-    Like ``released``, it can be run by several threads.
+    Like ``released``, it releases the GIL.
     """
-    return _compiled(function, no_cfunc_wrapper=True, nogil=True, fastmath={"reassoc", "contract"})
+    return _compiled(function, nogil=True, fastmath={"reassoc", "contract"})
 
 
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
-    made: Callable[P, R]
+    options |= {"error_model": "numpy", "no_cfunc_wrapper": True}
+    kernel: Callable[P, R]
     try:
-        made = numba.njit(cache=True, error_model="numpy", **options)(function)
+        kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba finds no writable place for its cache
-        made = numba.njit(error_model="numpy", **options)(function)
-    return made
+        kernel = numba.njit(**options)(function)
+    return kernel

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, written under a temporary name and then renamed; folders of one's own."""
+"""Atomic file writes (temporary file, then rename), and folders locked by one process."""
 
 import os
 import secrets
@@ -12,32 +12,31 @@ LOCK = ".lock"
 TEMPORARY = ".tmp"
 SQLITE = b"SQLite format 3\0"
 
-PICTURE_ENDINGS = (".png", ".svg", ".pdf", ".jpg", ".jpeg")  # what a picture's name may end in
+PICTURE_ENDINGS = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
 
 
 def check_target(target: Path, what: str = "the output") -> None:
-    """Refuse to write to a place where no file can be, or to replace a folder, a device, a pipe or a service's file."""
+    """Raise a ValueError unless ``target`` can be written: not a folder, a device, a pipe or a service's database."""
     if not target.parent.is_dir():
         raise ValueError(f"The folder {target.parent} does not exist: create it first.")
     if target.is_dir():
         raise ValueError(f"{target} is a folder: give a file name for {what}.")
     if target.exists() and not target.is_file():
         raise ValueError(f"{target} is a device or a pipe: give a regular file for {what}.")
-    own = target.name == LOCK or target.name.endswith((".sqlite3-wal", ".sqlite3-shm"))
+    reserved = target.name == LOCK or target.name.endswith((".sqlite3-wal", ".sqlite3-shm"))
     with suppress(OSError), target.open("rb") as file:
-        own = own or file.read(len(SQLITE)) == SQLITE
-    if own:
+        reserved = reserved or file.read(len(SQLITE)) == SQLITE
+    if reserved:
         raise ValueError(f"{target} belongs to a database or a service: choose another file for {what}.")
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], sync: bool = True, mode: int = 0o666) -> Iterator[Path]:
-    """A temporary name to write under; what is there at the end, once on disk, takes the place of ``path``.
+    """Yield a temporary path to write to, and rename it to ``path`` at the end.
 
-    Whatever happens meanwhile, the old file or the new one is there, never half of one. Nobody can know the temporary
-    name beforehand, and the file is made here: a link that lies in its place is an error, and is not followed.
-    Without ``sync`` that is true of a process that is killed, not of a machine that loses power: for many small files
-    that are checked when they are next needed.
+    Readers see the old file or the new one, never a part. The temporary name is random and the file is created
+    exclusively, so that a planted link is an error and is not followed. Without ``sync``, the write survives a killed
+    process but not a power failure: use that for many small files that are validated when read.
     """
     target = Path(path)
     check_target(target)
@@ -56,7 +55,7 @@ def whole_file(path: str | os.PathLike[str], sync: bool = True, mode: int = 0o66
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the new name to disk, too, where folders can be opened for that."""
+    """Flush a rename to disk, where the system allows that."""
     if os.name == "posix":
         with suppress(OSError):  # some network drives cannot
             descriptor = os.open(folder, os.O_RDONLY)
@@ -67,28 +66,28 @@ def _sync_folder(folder: Path) -> None:
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes, sync: bool = True) -> None:
-    """Write text or bytes as a whole file."""
+    """Write text or bytes atomically (see ``whole_file``)."""
     with whole_file(path, sync) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two names are of one file: by what they lead to where both are there, or by where they would be.
+def same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> bool:
+    """Return whether two paths lead to the same file, which need not exist yet.
 
     >>> same_file("a/../choices.csv", "choices.csv")
     True
     """
     with suppress(OSError, ValueError):
-        if Path(one).samefile(other):
+        if Path(first).samefile(second):
             return True
-    return Path(one).resolve() == Path(other).resolve()
+    return Path(first).resolve() == Path(second).resolve()
 
 
 @contextmanager
 def own_folder(folder: Path, remedy: str = "stop it first, or choose another folder") -> Iterator[None]:
-    """Make a folder if need be, and keep it to this process; what a process that was killed left half is removed.
+    """Lock a folder for this process, and remove temporary files that a killed process left.
 
-    The system gives the lock back when the process ends, however it ends.
+    Creates the folder if it is missing. The system releases the lock when the process ends, however it ends.
     """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: give a folder.")
@@ -101,15 +100,15 @@ def own_folder(folder: Path, remedy: str = "stop it first, or choose another fol
             raise ValueError(f"Another process is writing to {folder}: {remedy}.") from None
         except OSError as error:
             raise ValueError(f"{folder} cannot be locked ({error.strerror}): choose one on a local disk.") from None
-        for left in folder.glob(f".*{TEMPORARY}"):
-            left.unlink(missing_ok=True)
+        for temporary in folder.glob(f".*{TEMPORARY}"):
+            temporary.unlink(missing_ok=True)
         yield
     finally:
         os.close(descriptor)
 
 
 def _lock(descriptor: int) -> None:
-    """Lock an open file until it is closed; a BlockingIOError where another process has done so."""
+    """Lock an open file until it is closed; raise a BlockingIOError if another process holds the lock."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -124,13 +123,13 @@ def _lock(descriptor: int) -> None:
 
 
 def check_picture(path: Path) -> None:
-    """Refuse what would fail only after the work is done."""
+    """Raise a ValueError before the work starts if no picture can be written to ``path``."""
     check_target(path, "the picture")
     if path.suffix.lower() not in PICTURE_ENDINGS:
         raise ValueError(f"{path.name} is not the name of an image: use one that ends in .png, .svg, .pdf or .jpg.")
 
 
 def save_picture(figure: Any, path: Path) -> None:
-    """Write a figure as a whole file; the format follows from the ending."""
+    """Write a figure atomically, in the format of the file's ending."""
     with whole_file(path) as temporary:
         figure.savefig(temporary, format=path.suffix.lstrip(".").lower(), dpi=150)

@@ -1,4 +1,4 @@
-"""Public names of version 0.3 and what they are called now: using one is an error that says so. Gone in 0.5."""
+"""Public names of version 0.3 that were renamed: using one raises an error with the new name. To be removed in 0.5."""
 
 import sys
 from collections.abc import Callable
@@ -20,7 +20,7 @@ NAMES: dict[str, str] = {
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Attach the names in a package's stub, as ``lazy_loader.attach_stub`` does; an old name says its new one."""
+    """Attach the names in a package's stub, as ``lazy_loader.attach_stub`` does; an old name raises an error."""
     find, list_names, public = lazy_loader.attach_stub(package, file)
 
     def find_name(name: str) -> Any:
@@ -33,7 +33,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
 
 
 def renamed(path: str) -> str:
-    """Return the sentence about an old name by its whole path, or nothing about another.
+    """Return the error message for an old name, given its full path; empty for any other name.
 
     >>> renamed("rankstream.models")
     ''
@@ -44,7 +44,7 @@ def renamed(path: str) -> str:
 
 
 class _OldNameFinder(MetaPathFinder):
-    """Asked last: "from rankstream import name" looks for a module of that name, and drops what ``attach`` raises."""
+    """Raise the error for "from rankstream import old_name", where Python drops the one that ``attach`` raises."""
 
     def find_spec(self, fullname: str, *_: Any) -> None:
         if sentence := renamed(fullname):
@@ -52,7 +52,7 @@ class _OldNameFinder(MetaPathFinder):
 
 
 def old_keywords(**names: str) -> Callable[[T], T]:
-    """Refuse the old keywords of a function, or of a class when it is made, with a sentence that has the new ones.
+    """Raise a TypeError that names the new keyword when a function or a class gets an old one.
 
     >>> @old_keywords(seconds="budget")
     ... def work(budget: float) -> float:
@@ -67,12 +67,12 @@ def old_keywords(**names: str) -> Callable[[T], T]:
         function = named.__init__ if isinstance(target, type) else named
 
         @wraps(function)
-        def call(*words: Any, **more: Any) -> Any:
-            for old in names.keys() & more.keys():
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            for old in names.keys() & keywords.keys():
                 raise TypeError(
                     f"{named.__name__}() has no argument {old!r}: since version 0.4 it is called {names[old]!r}."
                 )
-            return function(*words, **more)
+            return function(*arguments, **keywords)
 
         if not isinstance(target, type):
             return cast("T", call)
@@ -83,6 +83,6 @@ def old_keywords(**names: str) -> Callable[[T], T]:
 
 
 def watch_imports() -> None:
-    """From now on, say the new name where an old one is imported."""
+    """Raise an ImportError with the new name when an old one is imported."""
     if not any(isinstance(finder, _OldNameFinder) for finder in sys.meta_path):
         sys.meta_path.append(_OldNameFinder())

@@ -1,4 +1,4 @@
-"""A standard error that cannot fail the work: what cannot be written there is dropped."""
+"""A standard error stream that drops what it cannot write, so that a message never fails the work."""
 
 import sys
 from contextlib import suppress
@@ -12,13 +12,13 @@ class TolerantStream:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text, if that can be done."""
+        """Write a text if possible."""
         with suppress(OSError, ValueError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Pass on what is buffered, if that can be done."""
+        """Flush the stream if possible."""
         with suppress(OSError, ValueError):
             self._stream.flush()
 
@@ -27,6 +27,6 @@ class TolerantStream:
 
 
 def tolerate_stderr() -> None:
-    """From now on, let no message to standard error fail this process, nor change its exit code."""
+    """Make ``sys.stderr`` tolerant: a failed message neither ends this process nor changes its exit code."""
     if sys.stderr is not None and not isinstance(sys.stderr, TolerantStream):
         sys.stderr = cast(TextIO, TolerantStream(sys.stderr))

@@ -1,9 +1,8 @@
-"""Threads for compiled loops: how many there may be, and how a call shares its work out among them.
+"""Threads for compiled loops: how many a call may use, and how it divides its work among them.
 
-The loops let go of the interpreter's lock (``compiling.released``) and Python's own threads run them. Numba's parallel
-loops would need a second, slow compilation of each kernel, and its fallback layer aborts the process when two threads
-call at once. Whoever shares work out makes sure that every number is computed by the same sums in the same order
-whatever the number of threads, so that answers are the same bit for bit.
+Python threads run loops that release the GIL (``compilation.released``). Numba's parallel loops would need a second,
+slow compilation of each kernel, and its fallback layer aborts the process when two threads call at once. Callers must
+compute every number by the same sums in the same order whatever the number of threads: results are then identical.
 """
 
 import os
@@ -36,11 +35,11 @@ def locked(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
 
 
 def thread_count() -> int:
-    """How many threads a call may use: as many as numba may, and one in worker processes and uncompiled.
+    """Return how many threads a call may use: numba's number, or 1 in worker processes and without compilation.
 
-    Numba reads ``NUMBA_NUM_THREADS`` when it is imported and can be set to less by ``numba.set_num_threads``; it starts
-    from the cores that the process may run on. Worker processes (of multiprocessing, joblib and the like) share the
-    cores already: they use one thread each, unless ``NUMBA_NUM_THREADS`` says otherwise, which joblib sets.
+    Numba starts from the cores of the process, or ``NUMBA_NUM_THREADS`` at import; ``numba.set_num_threads`` lowers it.
+    Worker processes (of multiprocessing, joblib and the like) share the cores already, so they use one thread each
+    unless ``NUMBA_NUM_THREADS`` is set, as joblib does.
     """
     if getattr(config, "DISABLE_JIT", 0) or (parent_process() is not None and "NUMBA_NUM_THREADS" not in os.environ):
         return 1
@@ -56,7 +55,7 @@ class Crew:
 
     def run(self, work: Callable[[int], None], count: int) -> None:
         """Call ``work(task)`` once for every task below ``count``, in any order; return when all are done."""
-        tasks = iter(range(count))  # shared: whoever is free takes the next one
+        tasks = iter(range(count))  # shared by all threads: each takes the next task when it is free
 
         def take() -> None:
             for task in tasks:
@@ -66,20 +65,20 @@ class Crew:
         if self._pool is None or helpers < 1:
             take()
             return
-        others = [self._pool.submit(take) for _ in range(helpers)]
+        futures = [self._pool.submit(take) for _ in range(helpers)]
         try:
             take()
         finally:
-            # nobody must still write when the caller reads; whoever has not begun, on a busy machine, is not needed
-            begun = [other for other in others if not other.cancel()]
-            wait(begun)
-        for other in begun:
-            other.result()
+            # no thread may still write when the caller reads; on a busy machine some have not started: cancel these
+            started = [future for future in futures if not future.cancel()]
+            wait(started)
+        for future in started:
+            future.result()
 
 
 @cache
 def _lock(_process: int) -> Lock:
-    """Who holds it may use the pool; a forked process has one of its own, as it has none of the threads."""
+    """Return the lock on the pool. A forked process gets a new one, because it has none of the threads."""
     return Lock()
 
 
@@ -90,7 +89,7 @@ def _pool(_process: int, size: int) -> ThreadPoolExecutor:
 
 @contextmanager
 def crew(wanted: bool = True) -> Iterator[Crew]:
-    """The threads for a call: all that may be used, or the caller's own if work is too small or others have them.
+    """Yield the threads for a call: all of them, or only the caller's if not ``wanted`` or if another call uses them.
 
     >>> with crew() as threads:
     ...     threads.run(lambda task: None, 10)
@@ -106,10 +105,10 @@ def crew(wanted: bool = True) -> Iterator[Crew]:
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """One thread for sums and small systems of numpy and scipy, as long as it lasts.
+    """Limit numpy's and scipy's linear algebra to one thread within a ``with`` block.
 
-    From 10,000 numbers on they would share every sum out: threads that wait for each other on a busy machine, and last
-    digits that depend on how many there are.
+    From 10,000 numbers on, BLAS splits every sum among threads. These wait for each other on a busy machine, and the
+    last digits depend on how many there are.
 
     >>> with one_blas_thread():
     ...     pass
@@ -120,5 +119,5 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 @cache
 def _controller(_with_scipy: bool) -> ThreadpoolController:
-    """The libraries that are loaded; scipy has one of its own, which comes with its linear algebra."""
+    """Return the controller of the loaded BLAS libraries; ``scipy.linalg`` loads one more."""
     return ThreadpoolController()

@@ -1,4 +1,4 @@
-"""The array and label types that every module shares, and how far their sums can be off."""
+"""Array and label types that all modules share, and the rounding error of their sums."""
 
 from collections.abc import Hashable
 from typing import TypeAlias
@@ -15,4 +15,4 @@ Bytes: TypeAlias = NDArray[np.int8]
 Mask: TypeAlias = NDArray[np.bool_]
 
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
-"""Times the number of terms and the sum of their sizes, at least the rounding error of an inner product."""
+"""Multiplied by the number of terms and the sum of their sizes: a bound on the rounding error of an inner product."""

@@ -1,3 +1,3 @@
-"""The version, for all rooms: who asks the package itself for it imports what stands above."""
+"""The version number, in a module that imports nothing, so that every package can use it."""
 
 VERSION = "0.3.0"

@@ -1,4 +1,4 @@
-"""Watching a fit: whoever watches hears what is going on, and says when that is enough."""
+"""Deadlines and progress: a fit calls its watch after every step, and stops when the watch returns True."""
 
 import signal
 import threading
@@ -11,30 +11,30 @@ from typing import Any, ClassVar, Protocol
 
 
 class Progress(Protocol):
-    """Who hears how far long work has come: what ``watch`` and ``progress`` arguments take."""
+    """A callback that reports how far long work has come."""
 
     def __call__(self, text: str, fraction: float, /) -> object:
-        """Hear what is being done, and which fraction of the whole is, from 0 to 1; 0 where that is not known."""
+        """Report the current step and the fraction that is done, from 0 to 1; 0 where that is unknown."""
 
 
 class Watch(Protocol):
-    """What every fit that can be cut short asks, step by step; it ends with what it has when the answer is True."""
+    """A callback that tells a fit when to stop early; the fit then returns the best result so far."""
 
     def __call__(self, text: str, share: float = 1.0) -> bool:
-        """Whether this share of what time there is has passed; ``text`` says what is being done."""
+        """Return whether this share of the time has passed; ``text`` describes the current step."""
 
 
 def unwatched(text: str, share: float = 1.0) -> bool:  # noqa: ARG001
-    """Never enough: the watch of a fit that may take its time."""
+    """Never stop: the watch of a fit without a deadline."""
     return False
 
 
 def until(watch: Watch, part: float) -> Watch:
-    """The same watch for one of several tasks in a row: its time ends when this part of the whole has passed.
+    """Return a watch for one of several tasks in a row, whose time ends after this part of the whole.
 
-    >>> asked = []
-    >>> half = until(lambda text, share=1.0: bool(asked.append(share)), 0.5)
-    >>> half("first"), half("second", 0.5), asked
+    >>> shares = []
+    >>> half = until(lambda text, share=1.0: bool(shares.append(share)), 0.5)
+    >>> half("first"), half("second", 0.5), shares
     (False, False, [0.5, 0.25])
     """
     return _Part(watch, part)
@@ -42,7 +42,7 @@ def until(watch: Watch, part: float) -> Watch:
 
 @dataclass(frozen=True)
 class _Part:
-    """A watch whose time is the first part of another's."""
+    """A watch for the first part of another watch's time."""
 
     watch: Watch
     part: float
@@ -57,9 +57,9 @@ class _Part:
 
 
 def seconds_left(watch: Watch, share: float = 1.0) -> float:
-    """How many seconds there are until this share of the time has passed; infinite where nobody counts them.
+    """Return how many seconds are left until this share of the time has passed; infinite without a deadline.
 
-    Whoever is about to do something that cannot be interrupted asks first whether there is time for it.
+    Use it before a step that cannot be interrupted.
 
     >>> seconds_left(unwatched), round(seconds_left(until(Deadline(60.0), 0.5)))
     (inf, 30)
@@ -69,13 +69,13 @@ def seconds_left(watch: Watch, share: float = 1.0) -> float:
 
 
 class CompileTime(threading.local):
-    """The CPU seconds in which numba compiled or loaded kernels: ``compilation`` lets it hear of both ends."""
+    """CPU seconds that numba spent compiling or loading kernels; ``compilation`` registers it as a listener."""
 
     total: ClassVar = [0.0]
     depth, began, seconds = 0, 0.0, 0.0
 
     def notify(self, event: Any) -> None:
-        """As ``numba.core.event.Listener`` says; one kernel may compile another."""
+        """Handle an event of ``numba.core.event.Listener``; compilations can be nested."""
         if event.is_start:
             self.began = self.began if self.depth else thread_time()
             self.depth += 1
@@ -90,21 +90,21 @@ compile_time = CompileTime()
 
 
 def thread_seconds() -> float:
-    """CPU seconds of this thread without compilation: a budget buys the same whether or not kernels are cached."""
+    """Return the CPU seconds of this thread without compilation, so that budgets do not depend on cached kernels."""
     return thread_time() - compile_time.seconds
 
 
 def process_seconds() -> float:
-    """The same of all threads of the process."""
+    """Return the CPU seconds of all threads of the process without compilation."""
     return process_time() - compile_time.total[0]
 
 
 @dataclass
 class Deadline:
-    """A watch by the clock: enough after ``seconds``, or once anything is in ``interrupts``.
+    """A watch that stops a fit after ``seconds``, or once ``interrupts`` has an entry.
 
-    ``tell`` hears what is going on and which part of the time has passed; ``stopped`` says that something was cut
-    short. ``clock`` may count processor time; ``timeout`` limits the time on the wall as well.
+    ``tell`` receives the current step and the fraction of the time that has passed. ``stopped`` is True once a step
+    was told to stop. ``clock`` may count processor time; ``timeout`` limits the wall-clock time as well.
     """
 
     seconds: float
@@ -128,7 +128,7 @@ class Deadline:
         return enough
 
     def left(self, share: float = 1.0) -> float:
-        """As ``seconds_left`` says; none once it was asked to end."""
+        """As ``seconds_left`` says; 0 after an interrupt."""
         if self.interrupts:
             return 0.0
         passed, waited = self.clock() - self.start, monotonic() - self.wall_start
@@ -137,19 +137,19 @@ class Deadline:
 
 @contextmanager
 def interrupts() -> Iterator[list[int]]:
-    """A list that is empty until Ctrl-C is pressed, which then waits for the round to end; twice does not wait."""
-    asked: list[int] = []
+    """Yield a list that gets an entry on Ctrl-C, so that a fit can finish its round; a second Ctrl-C stops at once."""
+    signals: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield signals
         return
     before = signal.getsignal(signal.SIGINT)
 
-    def ask(number: int, _: object) -> None:
-        asked.append(number)
+    def record(number: int, _: object) -> None:
+        signals.append(number)
         signal.signal(signal.SIGINT, before)
 
-    signal.signal(signal.SIGINT, ask)
+    signal.signal(signal.SIGINT, record)
     try:
-        yield asked
+        yield signals
     finally:
         signal.signal(signal.SIGINT, before)

@@ -13,8 +13,8 @@ INTERRUPTED = "rankstream: interrupted.\n"
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run the command line; Ctrl-C while it is still being loaded is one sentence and exit code 1, too."""
-    before, sys.unraisablehook = sys.unraisablehook, _leave_where_python_would_go_on
+    """Run the command line; Ctrl-C during the imports also ends with one sentence and exit code 1."""
+    before, sys.unraisablehook = sys.unraisablehook, _exit_on_interrupt
     tolerate_stderr()
     try:
         from rankstream.cli.app import main as run
@@ -27,8 +27,8 @@ def main(words: Sequence[str] | None = None) -> None:
         sys.unraisablehook = before
 
 
-def _leave_where_python_would_go_on(ignored: Any) -> None:
-    """Ctrl-C in a callback that cannot raise, such as those of imports: Python would print it and go on."""
+def _exit_on_interrupt(ignored: Any) -> None:
+    """Exit on Ctrl-C in a callback that cannot raise, such as one of an import: Python would print it and continue."""
     if isinstance(ignored.exc_value, KeyboardInterrupt):
         sys.stderr.write(INTERRUPTED)
         sys.stderr.flush()

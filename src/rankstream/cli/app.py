@@ -1,7 +1,6 @@
-"""The command line as a whole; bad input is one sentence and exit code 2.
+"""The command line; bad input ends with one sentence and exit code 2.
 
-A command is loaded when it is the one that was asked for, and what takes time is imported within it, so that help and
-completion come at once.
+Only the command in use is loaded, and slow imports are inside of it, so that help and completion are fast.
 """
 
 import sys
@@ -20,7 +19,7 @@ COMMANDS = (
     *("demo", "open", "fit", "predict", "show", "plot", "decide", "report"),
     *("stream", "drift", "compare", "reproduce", "serve"),
 )
-"""Each is a file of this folder with a function of that name, or a group of commands."""
+"""Each is a module of this package with a function, or a group of commands, of the same name."""
 PANELS = {
     "Model": ("method", "tolerance", "no_errors"),
     "Constraints": ("at_most", "at_least", "must", "never", "requires", "excludes", "capacity", "ladder", "changes"),
@@ -33,64 +32,67 @@ PANELS = {
     "Several markets": ("by", "market", "pool", "jobs"),
     "Output": ("out", "title", "plot", "as_json", "seed", "help"),
 }
-"""The groups of options that help shows, each with the most used option first; others come before all of these."""
-INTERRUPTED_CODE = 130  # what typer makes of Ctrl-C
+"""The groups of options in the help, each with the most used option first; options in no group come first."""
+INTERRUPTED_CODE = 130  # typer's exit code for Ctrl-C
 
 
 class ShellCommand(TyperCommand):
-    """A command whose help shows options in groups; help that does not fit beside an option is in the docstring."""
+    """A command whose help shows options in groups; longer help for an option comes from the docstring."""
 
-    def __init__(self, *words: Any, **more: Any) -> None:
-        text, _, listed = (more["help"] or "").partition(OPTIONS_HEADING)
-        about = dict(line.split(": ", 1) for line in listed.replace("\n    ", " ").splitlines())
-        for one in more["params"]:
-            one.help = one.help or about.get(one.name)
-        super().__init__(*words, **more | {"help": text})
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        text, _, listed = (keywords["help"] or "").partition(OPTIONS_HEADING)
+        help_of = dict(line.split(": ", 1) for line in listed.replace("\n    ", " ").splitlines())
+        for parameter in keywords["params"]:
+            parameter.help = parameter.help or help_of.get(parameter.name)
+        super().__init__(*arguments, **keywords | {"help": text})
 
     def get_params(self, ctx: Any) -> Any:
-        """The options and arguments."""
+        """Return the options, sorted by group, and the arguments."""
         return _sorted_into_panels(_plain_flags(super().get_params(ctx)))
 
 
 class ShellGroup(TyperGroup):
-    """All commands, and the flags beside them."""
+    """A group of commands."""
 
     def get_params(self, ctx: Any) -> Any:
-        """The options and arguments."""
+        """Return the options of the group."""
         return _plain_flags(super().get_params(ctx))
 
 
 def _plain_flags(parameters: list[Any]) -> list[Any]:
-    """Show flags without a type: they take no value."""
-    for one in parameters:
-        if getattr(one, "is_flag", False) and one.metavar is None:
-            one.metavar = ""
+    """Show flags without a type, because they take no value."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
     return parameters
 
 
 def _sorted_into_panels(parameters: list[Any]) -> list[Any]:
-    """Sort options, and leave arguments first and in their order."""
+    """Sort the options by group; arguments stay first and in order."""
+    groups = [None, *PANELS]
     places = {name: (panel, place) for panel, names in PANELS.items() for place, name in enumerate(names)}
-    arguments = [one for one in parameters if one.param_type_name != "option"]
-    options = [one for one in parameters if one.param_type_name == "option"]
-    for one in options:
-        if one.rich_help_panel is None:
-            one.rich_help_panel = places.get(one.name, (None,))[0]
-    titles = [None, *PANELS]
-    options.sort(key=lambda one: (titles.index(one.rich_help_panel), places.get(one.name, ("", len(places)))[1]))
-    return [*arguments, *options]
+
+    def sort_key(parameter: Any) -> tuple[int, int]:
+        if parameter.param_type_name != "option":
+            return -1, 0
+        panel, place = places.get(parameter.name, (None, len(places)))
+        if parameter.rich_help_panel is None:
+            parameter.rich_help_panel = panel
+        return groups.index(parameter.rich_help_panel), place
+
+    return sorted(parameters, key=sort_key)
 
 
 def make_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
-    """The command line with these commands."""
+    """Return the command line with these commands."""
     app = typer.Typer(cls=ShellGroup, no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback()(rankstream)
     for name in commands:
-        found = getattr(import_module(f"rankstream.cli.{name}"), name)
-        if isinstance(found, typer.Typer):
-            app.add_typer(found, name=name)
+        command = getattr(import_module(f"rankstream.cli.{name}"), name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
         else:
-            app.command(cls=ShellCommand)(found)
+            app.command(cls=ShellCommand)(command)
     return app
 
 
@@ -120,24 +122,24 @@ def rankstream(
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run the command line; what is wrong with the input goes to standard error."""
-    given = sys.argv[1:] if words is None else list(words)
+    """Run the command line; errors go to standard error."""
+    arguments = sys.argv[1:] if words is None else list(words)
     try:
-        make_app(given[:1] if given and given[0] in COMMANDS else COMMANDS)(given)
+        make_app(arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS)(arguments)
     except (ValueError, OSError) as error:
-        _leave(str(error), 2)
+        _exit(str(error), 2)
     except MemoryError:
-        _leave("not enough memory: use fewer items, offers or choices.", 1)
+        _exit("not enough memory: use fewer items, offers or choices.", 1)
     except SystemExit as ended:
         if ended.code == INTERRUPTED_CODE:
-            _leave("interrupted.", 1)
+            _exit("interrupted.", 1)
         raise
     except Exception as error:
-        if type(error).__module__ != "sqlite3":  # which only services need, and is not imported here
+        if type(error).__module__ != "sqlite3":  # not imported here, because only services need it
             raise
-        _leave(f"the service's database failed ({error}): check the disk, or restore a backup.", 1)
+        _exit(f"the service's database failed ({error}): check the disk, or restore a backup.", 1)
 
 
-def _leave(sentence: str, code: int) -> None:
+def _exit(sentence: str, code: int) -> None:
     typer.echo(f"rankstream: {visible(shell_words(sentence), keep='')}", err=True)
     sys.exit(code)

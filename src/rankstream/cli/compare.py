@@ -1,4 +1,4 @@
-"""The command ``rankstream compare``: from a file of choices to a table, JSON or a picture."""
+"""The command ``rankstream compare``: held-out comparison of models, as a table, JSON or a picture."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -44,18 +44,18 @@ def compare(
     counts = list(read.groups.values()) or read.counts
     names = [name.strip() for name in models.split(",")] if models else None
     with progress("splitting") as tell:
-        found = compare_models(counts, names, holdout=cast("Holdout", holdout), folds=folds, seed=seed, watch=tell)
-    print_answer(as_json, found.to_json(), found.table())
+        result = compare_models(counts, names, holdout=cast("Holdout", holdout), folds=folds, seed=seed, watch=tell)
+    print_answer(as_json, result.to_json(), result.table())
     if plot is not None:
-        draw_differences(found, plot)
+        draw_differences(result, plot)
 
 
-def draw_differences(found: "Comparison", path: Path) -> None:
-    """The differences between the models as a picture; its format follows from the name."""
+def draw_differences(result: "Comparison", path: Path) -> None:
+    """Save a chart of the differences between the models."""
     from rankstream import plots
     from rankstream._core.files import save_picture
     from rankstream.cli.pictures import new_figure
 
-    figure = new_figure(7, 1.4 + 0.45 * len(found.rows))
-    plots.comparison(found, figure.subplots())
+    figure = new_figure(7, 1.4 + 0.45 * len(result.rows))
+    plots.comparison(result, figure.subplots())
     save_picture(figure, path)

@@ -1,4 +1,4 @@
-"""The command ``rankstream demo``: a simulated market whose model is estimated while the choices arrive."""
+"""The command ``rankstream demo``: estimate a model of a simulated market while choices arrive."""
 
 from math import isnan
 from pathlib import Path
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from rankstream.estimation.estimate import Estimate
     from rankstream.models.rankings import RankingModel
 
-    Found: TypeAlias = Estimate[RankingModel]
+    Fit: TypeAlias = Estimate[RankingModel]
 
 NOTHING = "nothing"
 ITEMS = ("tea", "coffee", "juice", "cake", "pie", "scone", "bagel", "toast", "soup", "salad")
 MARGINS = (1.2, 1.5, 1.8, 2.0, 2.2, 1.1, 1.0, 0.8, 2.6, 2.4)
-"""What the items earn, for the best offer."""
+"""The margin of each item, for the best offer."""
 NEVER_OFFERED = ("tea", "coffee", "cake", "pie", "scone", "soup", "salad", NOTHING)
 COLUMNS = (
     "round {round:>5}   choices {observations:>9,.0f}   mean absolute error {mae:.5f}   gap {shown}   "
@@ -56,12 +56,12 @@ def demo(
     out.mkdir(parents=True, exist_ok=True)
     console = make_console(stderr=as_json)
     market = simulate.market(seed, items=ITEMS, unseen=True)
-    with interrupts() as asked:
+    with interrupts() as signals:
         console.print(
             f"A market of {len(ITEMS)} items and '{NOTHING}', {market.assortments.n_offers} different "
             f"offers: 2,000 choices to start with, then {per_round:,} per round."
         )
-        estimate, counts = watch(console, market, per_round, tolerance, max_rounds, asked)
+        estimate, counts = watch(console, market, per_round, tolerance, max_rounds, signals)
     content = describe(market, estimate)
     print_summary(console, content, estimate.model)
     files = save_all(market, estimate, counts, out)
@@ -73,12 +73,9 @@ def demo(
 
 
 def watch(
-    console: Console, market: "Market", per_round: int, tolerance: float, max_rounds: int, asked: list[int]
-) -> "tuple[Found, ChoiceCounts]":
-    """Run until the tolerance is met, with a live line on a terminal; after Ctrl-C, to the end of the round.
-
-    The estimate, and the choices that it was made from.
-    """
+    console: Console, market: "Market", per_round: int, tolerance: float, max_rounds: int, signals: list[int]
+) -> "tuple[Fit, ChoiceCounts]":
+    """Run until the tolerance is met or Ctrl-C; return the estimate and its choices."""
     from rankstream.solver.loop import make_solver
     from rankstream.solver.runs import Run
 
@@ -91,15 +88,15 @@ def watch(
             row = run.last
             gap = gap if isnan(row["gap"]) else f"{row['gap']:.4f}"
             tell(COLUMNS.format(round=run.state.round, shown=gap, **row), 0.0)
-            if done or asked:
+            if done or signals:
                 break
-    if asked:
+    if signals:
         console.print("Interrupted: continuing with the model so far.")
     return run.result(), counts
 
 
-def save_all(market: "Market", estimate: "Found", counts: "ChoiceCounts", out: Path) -> dict[str, str]:
-    """Write the model, a chart, the choices, and what items earn; the names of the files."""
+def save_all(market: "Market", estimate: "Fit", counts: "ChoiceCounts", out: Path) -> dict[str, str]:
+    """Write the model, a chart, the choices and the margins; return the names of the files."""
     from rankstream import plots
     from rankstream._core.files import save_picture
 
@@ -116,21 +113,17 @@ def save_all(market: "Market", estimate: "Found", counts: "ChoiceCounts", out: P
         estimate.model.probabilities(market.test), market.truth.probabilities(market.test), right
     )
     save_picture(figure, files["chart"])
-    rows = zip(counts.assortments.owner.tolist(), counts.tallies.tolist(), strict=True)
-    items = [item for offer in counts.assortments.offers for item in offer]
-    lines = [
-        f"{';'.join(map(str, counts.assortments.offers[number]))},{item},{tally:.0f}"
-        for (number, tally), item in zip(rows, items, strict=True)
-        if tally
-    ]
+    pairs = [(offer, item) for offer in counts.assortments.offers for item in offer]
+    tallies = zip(pairs, counts.tallies.tolist(), strict=True)
+    lines = [f"{';'.join(map(str, offer))},{item},{tally:.0f}" for (offer, item), tally in tallies if tally]
     write_whole(files["data"], "\n".join(["offered,chosen,count", *lines, ""]))
-    earned = [f"{item},{margin}" for item, margin in zip(ITEMS, MARGINS, strict=True)]
-    write_whole(files["items"], "\n".join(["item,margin", *earned, ""]))
+    margins = [f"{item},{margin}" for item, margin in zip(ITEMS, MARGINS, strict=True)]
+    write_whole(files["items"], "\n".join(["item,margin", *margins, ""]))
     return {what: str(path) for what, path in files.items()}
 
 
-def describe(market: "Market", estimate: "Found") -> dict[str, Any]:
-    """The result as JSON."""
+def describe(market: "Market", estimate: "Fit") -> dict[str, Any]:
+    """Return the result for JSON."""
     from rankstream.data.assortments import Assortments
 
     offer, proof = Assortments([NEVER_OFFERED]), estimate.certificate
@@ -152,7 +145,7 @@ def describe(market: "Market", estimate: "Found") -> dict[str, Any]:
 
 
 def print_summary(console: Console, content: dict[str, Any], model: "RankingModel") -> None:
-    """The same in plain lines."""
+    """Print the result as text."""
     proof = certificate_words(content["distance"], content["proven_least_distance"], content["gap"], "l2")
     console.print(
         f"\n{'Converged' if content['converged'] else 'Stopped'} after {content['rounds']} rounds and "

@@ -1,4 +1,4 @@
-"""The command ``rankstream drift``: what changed between two files of choices, two models, or at a time."""
+"""The command ``rankstream drift``: what changed between two files of choices, two models, or two periods."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TIMES = {"%Y": "year", "%Y-%m": "month", "%Y-%m-%d": "day", "%Y-%m-%d %H": "hour", "%Y-%m-%d %H:00": "hour"}
 WORDS = ("appeared", "vanished", "grew", "shrank")
 MOST_ITEMS = 100
-"""First favourites that two models are compared by; with thousands of items, all of them take long."""
+"""Compare two models by this many first favourites; thousands of items would take long."""
 
 
 @reading_options(without=("outside_share",))
@@ -93,7 +93,7 @@ def drift(
 
 
 def in_both(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """What is known of each market before and after; markets of one period only are reported."""
+    """Return the values of each market before and after; print a note on markets of one period only."""
     for word, names in (("before", before.keys() - after.keys()), ("after", after.keys() - before.keys())):
         if names:
             print_note(f"Only {word}, so not compared: {', '.join(map(shown, sorted(names)))}.")
@@ -104,7 +104,7 @@ def in_both(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 
 def compares_models(before: Path, after: Path | None, at: str | None) -> bool:
-    """Whether two models are named; what cannot be compared is refused."""
+    """Return whether two models are to be compared; raise a ValueError for files that cannot be compared."""
     from rankstream.models.files import is_model
 
     if at is not None and after is None and is_model(before):
@@ -122,7 +122,7 @@ def compares_models(before: Path, after: Path | None, at: str | None) -> bool:
 def _periods(
     before: Path, after: Path | None, at: str | None, by: str | None, market: str | None, reading: ReadingOptions
 ) -> "dict[str, tuple[ChoiceCounts, ChoiceCounts]]":
-    """The choices of two files, or those of one before and after a time; of each market, or of all under no name."""
+    """Return the choices of both periods by market, or under an empty name without markets."""
     from rankstream.data.observations import observed
     from rankstream.estimation.many.markets import find_market, name_of
 
@@ -132,8 +132,8 @@ def _periods(
     if at is not None:
         parts = _divided(before, at, columns, reading)
     else:
-        whole = [reading.read(path, by=columns) for path in (before, after) if path is not None]
-        parts = [one.groups if columns else {("",): one.counts} for one in whole]
+        readings = [reading.read(path, by=columns) for path in (before, after) if path is not None]
+        parts = [choices.groups if columns else {("",): choices.counts} for choices in readings]
     named = [{key if isinstance(key, tuple) else (key,): part[key] for key in part} for part in parts]
     chosen = None if market is None else find_market(market, [*named[0], *named[1]])
     first, second = (
@@ -143,7 +143,7 @@ def _periods(
 
 
 def _divided(path: Path, at: str, by: list[str], reading: ReadingOptions) -> "list[dict[Any, ChoiceCounts]]":
-    """The choices before the beginning of a year, month, day or hour, and those from then on."""
+    """Split choices at the start of a year, month, day or hour; return the counts by market before and after."""
     import numpy as np
 
     from rankstream.data.counts import ChoiceCounts
@@ -155,57 +155,58 @@ def _divided(path: Path, at: str, by: list[str], reading: ReadingOptions) -> "li
             break
     else:
         raise ValueError(f"--at is {at!r}: give a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
-    found = reading.read(path, by=by, period=period)
+    choices = reading.read(path, by=by, period=period)
     parts: list[dict[Any, ChoiceCounts]] = []
     for late in (False, True):
         tallies: dict[Any, list[Any]] = {}
-        for key, counts in found.groups.items():
+        for key, counts in choices.groups.items():
             *names, time = key if by else ("", key)
             if (str(time) >= start) == late:
                 tallies.setdefault(tuple(names), []).append(counts.tallies)
         if not tallies:
-            raise ValueError(
-                f"{path} has no choices {'from' if late else 'before'} {at}{' on' * late}: choose a time in its range."
-            )
-        offers = found.counts.assortments
-        parts.append({names: ChoiceCounts(offers, np.sum(own, axis=0)) for names, own in tallies.items()})
+            when = f"from {at} on" if late else f"before {at}"
+            raise ValueError(f"{path} has no choices {when}: choose a time in its range.")
+        offers = choices.counts.assortments
+        parts.append({names: ChoiceCounts(offers, np.sum(rows, axis=0)) for names, rows in tallies.items()})
     return parts
 
 
 def text_of_choices(report: "DriftReport", top: int, by_offer: bool) -> str:
-    """The same in lines: the items that moved, the clearest first; the offers only where they are asked for."""
+    """Return a drift report as text: the items that changed, most significant first, and optionally the offers."""
     moved, way = report.moved, f"{report.control}, {100 * report.level:g} % false-alarm rate"
     lines = [shown(report.verdict)]
     if report.tested:
         lines.append(f"{len(moved):,} of {plural(report.tested, 'offer')} changed significantly ({way}).")
-    lines += [f"  {_item_line(one, report.given_offers)}" for one in report.items[:top]]
-    lines += [f"  and {plural(len(report.items) - top, 'more item')}"] if len(report.items) > top else []
-    if by_offer:
-        lines += ["Offers, with the item that changed most in each:"] if moved else []
-        lines += [
-            f"  {shown(one.item)} {100 * one.change:+.1f} points in {joined(one.offer)}: p = {one.adjusted:.2g}"
-            for one in moved[:top]
-        ]
+    lines += [f"  {_item_line(movement, report.given_offers)}" for movement in report.items[:top]]
+    if len(report.items) > top:
+        lines.append(f"  and {plural(len(report.items) - top, 'more item')}")
+    if by_offer and moved:
+        lines.append("Offers, with the item that changed most in each:")
+        for movement in moved[:top]:
+            change = f"{shown(movement.item)} {100 * movement.change:+.1f} points"
+            lines.append(f"  {change} in {joined(movement.offer)}: p = {movement.adjusted:.2g}")
     for word, offers in (("New", report.appeared), ("No longer seen", report.vanished)):
-        lines += [f"{word}: {plural(len(offers), 'offer')}"] if offers else []
+        if offers:
+            lines.append(f"{word}: {plural(len(offers), 'offer')}")
         lines += [f"  {joined(offer)}" for offer in offers[:top] if by_offer]
     if not by_offer and (moved or report.appeared or report.vanished):
         lines.append("List the offers with --by-offer.")
     return "\n".join(lines)
 
 
-def _item_line(one: "ItemMovement", given_offers: bool) -> str:
+def _item_line(item: "ItemMovement", given_offers: bool) -> str:
+    change, p_value = f"{shown(item.item)}: {100 * item.change:+.1f}", f"(p = {item.p_value:.2g})"
     if given_offers:
-        rest = f"; {100 * one.overall:+.1f} points overall, the rest because offers and prices differ"
-        return f"{shown(one.item)}: {100 * one.change:+.1f} points at equal offers{rest} (p = {one.p_value:.2g})"
-    where = "the one offer with it" if one.offers == 1 else f"all {one.offers:,} offers with it"
-    others = f", {one.moved:,} of which changed significantly alone" if one.moved < one.offers else ""
-    points = "points" if one.offers == 1 or not others else "points on average"
-    return f"{shown(one.item)}: {100 * one.change:+.1f} {points} in {where}{others} (p = {one.p_value:.2g})"
+        rest = f"; {100 * item.overall:+.1f} points overall, the rest because offers and prices differ"
+        return f"{change} points at equal offers{rest} {p_value}"
+    where = "the one offer with it" if item.offers == 1 else f"all {item.offers:,} offers with it"
+    others = f", {item.moved:,} of which changed significantly alone" if item.moved < item.offers else ""
+    points = "points" if item.offers == 1 or not others else "points on average"
+    return f"{change} {points} in {where}{others} {p_value}"
 
 
 def of_models(before: "Model", after: "Model", least: float, offers: list[str] | None, seed: int) -> dict[str, Any]:
-    """Which customer types came and went, as JSON."""
+    """Return the customer types that changed between two models, for JSON."""
     from rankstream.evaluate.customer_types import favourite_changes, type_changes
     from rankstream.models.item_names import by_name, items_in
     from rankstream.models.rankings import RankingModel
@@ -213,15 +214,17 @@ def of_models(before: "Model", after: "Model", least: float, offers: list[str] |
     no_choice = before.no_choice if before.no_choice == after.no_choice else None
     known = set(before.items), set(after.items)
     if offers is None:
-        found = favourite_changes(before, after, no_choice, least, MOST_ITEMS)
+        changes = favourite_changes(before, after, no_choice, least, MOST_ITEMS)
         if max(len(before.items), len(after.items)) > MOST_ITEMS:
             print_note(f"Compared: customer types whose favourite is one of the {MOST_ITEMS} most chosen items.")
     else:
         wanted = [items_in(text, by_name(before)) for text in offers]
         for model in (before, after):
             require_drawn(model, "--offers")
-        sparse = [one if isinstance(one, RankingModel) else one.to_rankings(seed=seed) for one in (before, after)]
-        found = type_changes(sparse[0], sparse[1], wanted, least)
+        first, second = (
+            model if isinstance(model, RankingModel) else model.to_rankings(seed=seed) for model in (before, after)
+        )
+        changes = type_changes(first, second, wanted, least)
     return {
         "compared": "models",
         "types_by": "first two favourites" if offers is None else "choices from the offers",
@@ -229,22 +232,25 @@ def of_models(before: "Model", after: "Model", least: float, offers: list[str] |
         "least": least,
         "only_before": [str(item) for item in before.items if item not in known[1]],
         "only_after": [str(item) for item in after.items if item not in known[0]],
-        **found.to_json(),
+        **changes.to_json(),
     }
 
 
 def text_of_models(content: dict[str, Any], top: int) -> str:
-    """The same in lines."""
+    """Return the result of ``of_models`` as text."""
     numbers = ", ".join(f"{len(content[word])} {word}" for word in WORDS)
     least = f"{100 * content['least']:g}"
     lines = [f"Customer types by their {content['types_by']}, changes of {least} points or more: {numbers}."]
     for word in WORDS:
-        lines += [f"{word.capitalize()}:"] if content[word] else []
-        for one in content[word][:top]:
-            leaves = len(one["ranking"]) < 2 and content["no_choice"]
-            names = [*one["ranking"], *([f"({content['no_choice']})"] if leaves else [])]
-            shares = f"{100 * one['before']:5.1f} % to {100 * one['after']:5.1f} %"
+        if content[word]:
+            lines.append(f"{word.capitalize()}:")
+        for change in content[word][:top]:
+            names = list(change["ranking"])
+            if len(names) < 2 and content["no_choice"]:
+                names.append(f"({content['no_choice']})")
+            shares = f"{100 * change['before']:5.1f} % to {100 * change['after']:5.1f} %"
             lines.append(f"  {shares}  {' > '.join(map(shown, names))}")
-    for name, word in (("only_before", "before"), ("only_after", "after")):
-        lines += [f"Items only {word}: {', '.join(map(shown, content[name][:top]))}"] if content[name] else []
+    for word in ("before", "after"):
+        items = content[f"only_{word}"]
+        lines += [f"Items only {word}: {', '.join(map(shown, items[:top]))}"] if items else []
     return "\n".join(lines)

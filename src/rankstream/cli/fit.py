@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,8 +37,8 @@ CERTIFIED = (
     *("distance", "noise_distance", "proven_least_distance", "gap", "mean_absolute_error"),
     *("converged", "cut_short"),
 )
-"""What a model remembers of how good its fit is."""
-TIME_SLICES = 8  # of the records by time, to look for a change
+"""The facts about the fit that are saved with the model."""
+TIME_SLICES = 8  # equal parts of the records, to test for a change over time
 
 
 @reading_options(without=("outside_share",))
@@ -82,20 +83,17 @@ def fit(
     pool: With --by: let small markets borrow strength from the others.
     """
     from rankstream.estimation.budget import fit_within
-    from rankstream.estimation.misfit import noise_distance
 
     shares = as_shares(outside_share)
+    first_share = replace(reading, outside_share=shares[0] if shares else None)
     if by is not None or reading.category is not None:
         from rankstream.cli.markets import fit_markets, refuse
 
-        given = {"--tolerance": tolerance, "--offer": offer, "--since": since, "--half-life": half_life}
-        refuse(
-            "many markets",
-            given | {"Several shares in --outside-share": len(shares) > 1, "--budget": budget, "--timeout": timeout},
-        )
-        said = replace(reading, outside_share=shares[0] if shares else None)
+        options = {"--tolerance": tolerance, "--offer": offer, "--since": since, "--half-life": half_life}
+        options |= {"Several shares in --outside-share": len(shares) > 1, "--budget": budget, "--timeout": timeout}
+        refuse("many markets", options)
         how = {"method": method, "n_jobs": jobs, "out": out or Path("models"), "pool": pool, "seed": seed}
-        fit_markets(data, by or "", said, as_json, **how)
+        fit_markets(data, by or "", first_share, as_json, **how)
         return
     out = out or Path("model.json")
     check_target(out, "the model with --out")
@@ -103,29 +101,22 @@ def fit(
         raise ValueError("--offer needs several assumed shares, such as --outside-share 0.2,0.4: leave it out.")
     no_choice = reading.no_choice or NO_CHOICE
     times = {"since": since, "half_life": half_life, "time_slices": TIME_SLICES, "look": True}
-    whole = (replace(reading, no_choice=None) if shares else reading).read(data, **times)
-    read = whole.counts
-    unused = unused_columns(whole, as_json)
-    seconds, longest = (None if limit is None else limit / max(1, len(shares)) for limit in (budget, timeout))
+    choices = (replace(reading, no_choice=None) if shares else reading).read(data, **times)
+    unused = unused_columns(choices, as_json)
     with progress("starting") as tell:
-
-        def fit_one(counts: "ChoiceCounts") -> "Estimate[Any]":
-            return fit_within(counts, seconds, method, tolerance, seed, tell, timeout=longest, errors=not no_errors)
-
-        fits, sensitivity = (
-            assumed(read, fit_one, shares, no_choice, offer) if shares else ([(read, fit_one(read))], None)
-        )
-    (counts, best), *_ = fits  # with several assumed shares, the first is saved
-    content = describe_fit(best, counts.observations, counts.assortments.n_offers, out)
-    content["unused"] = unused
-    if whole.account is not None:
-        content["account"] = whole.account.to_json()
-    content["noise_distance"] = noise_distance(best.model, counts)
-    content["changed"] = None if half_life else describe_change(whole)
-    if whole.prices is not None:
-        content["prices"] = describe_levels(whole.prices)
-    said, whole = replace(reading, outside_share=shares[0] if shares else None), replace(whole, counts=counts)
-    best.model.note(**origin(best, content, whole, said, data, seed)).save(out)
+        seconds, wall_seconds = (None if limit is None else limit / max(1, len(shares)) for limit in (budget, timeout))
+        fit_one = partial(
+            fit_within, budget=seconds, timeout=wall_seconds, method=method, tolerance=tolerance, seed=seed,
+            errors=not no_errors, watch=tell,
+        )  # fmt: skip
+        if shares:
+            (counts, best), sensitivity = assumed(choices.counts, fit_one, shares, no_choice, offer)
+        else:
+            (counts, best), sensitivity = (choices.counts, fit_one(choices.counts)), None
+    choices = replace(choices, counts=counts)
+    content = describe_fit(best, choices, out) | {"unused": unused}
+    content["changed"] = None if half_life else describe_change(choices)
+    best.model.note(**origin(best, content, choices, first_share, data, seed)).save(out)
     if sensitivity is not None:
         content["no_choice"] = describe_assumption(sensitivity, no_choice)
     print_answer(as_json, content, as_text(content))
@@ -134,7 +125,7 @@ def fit(
 
 
 def as_shares(text: str | None) -> list[float]:
-    """Numbers from 0 to 0.999, joined by commas."""
+    """Parse numbers from 0 to 0.999, separated by commas."""
     try:
         shares = [float(part) for part in text.split(",")] if text is not None else []
     except ValueError:
@@ -150,76 +141,88 @@ def assumed(
     shares: list[float],
     no_choice: str,
     offer: str | None,
-) -> "tuple[list[tuple[ChoiceCounts, Estimate[Any]]], Sensitivity]":
-    """A fit for each assumed share, and what they predict from an offer (of everything, if none is given)."""
+) -> "tuple[tuple[ChoiceCounts, Estimate[Any]], Sensitivity]":
+    """Fit a model for each assumed share; return the first with its counts, and the predictions of all from an offer.
+
+    Without an offer, the predictions are for an offer of all items.
+    """
     from rankstream.data.readers import outside_sensitivity
     from rankstream.models.item_names import items_in
 
-    if all(no_choice in one for one in counts.assortments.offers):
+    if all(no_choice in members for members in counts.assortments.offers):
         raise ValueError(f"Every offer has {no_choice!r} already: leave out --outside-share, or change --no-choice.")
     names = {str(item): item for item in (*counts.assortments.items, no_choice)}
-    asked = list(names.values()) if offer is None else items_in(offer, names)
-    asked += [] if no_choice in asked else [no_choice]
+    items = list(names.values()) if offer is None else items_in(offer, names)
+    if no_choice not in items:
+        items.append(no_choice)
     fits: list[tuple[ChoiceCounts, Estimate[Any]]] = []
 
     def answer(grown: "ChoiceCounts") -> dict[str, float]:
         fits.append((grown, fit_one(grown)))
-        return {str(item): share for item, share in fits[-1][1].model.predict(asked).items()}
+        return {str(item): share for item, share in fits[-1][1].model.predict(items).items()}
 
-    return fits, outside_sensitivity(counts, answer, shares, no_choice)
+    sensitivity = outside_sensitivity(counts, answer, shares, no_choice)
+    return fits[0], sensitivity
 
 
-def describe_fit(found: "Estimate[Any]", observations: float, offers: int, out: Path) -> dict[str, Any]:
-    """The fit as JSON."""
+def describe_fit(fit: "Estimate[Any]", choices: "Reading", out: Path) -> dict[str, Any]:
+    """Return the facts about a fit for JSON."""
+    from rankstream.estimation.misfit import noise_distance
     from rankstream.models.rankings import RankingModel
 
-    return {
+    content = {
         "model": str(out),
-        "method": found.method.name,
-        "kind": kind_of(found.model),
-        "rankings": len(found.model.weights) if isinstance(found.model, RankingModel) else None,
-        "choices": observations,
-        "offers": offers,
-        "rounds": found.rounds,
-        "converged": bool(found.converged),
-        "cut_short": bool(found.cut_short),
-        "mean_absolute_error": float(found.history.mae[-1]),
-        "distance": float(found.certificate.upper),
-        "proven_least_distance": float(found.certificate.lower),
-        "gap": float(found.certificate.gap),
-        "oracle_exact": bool(found.certificate.exact),
+        "method": fit.method.name,
+        "kind": kind_of(fit.model),
+        "rankings": len(fit.model.weights) if isinstance(fit.model, RankingModel) else None,
+        "choices": choices.counts.observations,
+        "offers": choices.counts.assortments.n_offers,
+        "rounds": fit.rounds,
+        "converged": bool(fit.converged),
+        "cut_short": bool(fit.cut_short),
+        "mean_absolute_error": float(fit.history.mae[-1]),
+        "distance": float(fit.certificate.upper),
+        "noise_distance": noise_distance(fit.model, choices.counts),
+        "proven_least_distance": float(fit.certificate.lower),
+        "gap": float(fit.certificate.gap),
+        "oracle_exact": bool(fit.certificate.exact),
     }
+    if choices.account is not None:
+        content["account"] = choices.account.to_json()
+    if choices.prices is not None:
+        content["prices"] = describe_levels(choices.prices)
+    return content
 
 
-def describe_change(whole: "Reading") -> dict[str, Any] | None:
-    """A change in the course of the records, with what to do about it; None where there is none or no time is known."""
+def describe_change(choices: "Reading") -> dict[str, Any] | None:
+    """Return a significant change over time for JSON, with advice; None without a change or without times."""
     from rankstream.data.change import change_over_time
 
-    if whole.slices is None or whole.slice_times is None or len(whole.slices) < 2:
+    if choices.slices is None or choices.slice_times is None or len(choices.slices) < 2:
         return None
-    found = change_over_time(whole.slices, [first for first, _ in whole.slice_times])
-    if found is None:
+    change = change_over_time(choices.slices, [first for first, _ in choices.slice_times])
+    if change is None:
         return None
-    when = as_time(found.time)
+    when = as_time(change.time)
     return {
         "time": when,
-        "p_value": found.p_value,
-        "item": str(found.item),
-        "points": found.points,
-        "offers": found.offers,
-        "sentence": f"The choices changed over time (around {when}, {str(found.item)!r} "
-        f"{found.points:+.0f} points, p = {found.p_value:.1g}): one model mixes before and after. Fit "
+        "p_value": change.p_value,
+        "item": str(change.item),
+        "points": change.points,
+        "offers": change.offers,
+        "sentence": f"The choices changed over time (around {when}, {str(change.item)!r} "
+        f"{change.points:+.0f} points, p = {change.p_value:.1g}): one model mixes before and after. Fit "
         f"the later ones with --since {when}, weight older ones less with --half-life 30d, or use 'stream --detect'.",
     }
 
 
 def origin(
-    best: "Estimate[Any]", content: dict[str, Any], whole: "Reading", reading: ReadingOptions, data: Path, seed: int
+    best: "Estimate[Any]", content: dict[str, Any], choices: "Reading", reading: ReadingOptions, data: Path, seed: int
 ) -> dict[str, Any]:
-    """Where a model comes from, for its file: method, seed, certificate, data and their reading, dates, version."""
+    """Return what is saved in the model's file about the fit, the data and how they were read."""
     from rankstream._core.version import VERSION
 
-    given = {name: getattr(reading, name) for name in (*REMEMBERED, *SALES)}
+    options = {name: getattr(reading, name) for name in (*REMEMBERED, *SALES)}
     return {
         "method": best.method.name,
         "seed": seed,
@@ -227,39 +230,39 @@ def origin(
         "choices": content["choices"],
         "data": {
             "file": shown(data.name),
-            "digest": whole.counts.digest(),
-            "records": whole.rows,
-            "format": whole.format,
+            "digest": choices.counts.digest(),
+            "records": choices.rows,
+            "format": choices.format,
         },
-        "reading": {name: said for name, said in given.items() if name in REMEMBERED or said is not None},
-        "times": None if whole.times is None else [as_time(time) for time in whole.times],
+        "reading": {name: value for name, value in options.items() if name in REMEMBERED or value is not None},
+        "times": None if choices.times is None else [as_time(time) for time in choices.times],
         "changed": None if content["changed"] is None else content["changed"]["sentence"],
         "unused": content["unused"],
         "version": VERSION,
-        **({} if whole.prices is None else {"prices": whole.prices.to_content()}),
+        **({} if choices.prices is None else {"prices": choices.prices.to_content()}),
     }
 
 
-def describe_assumption(found: "Sensitivity", no_choice: str) -> dict[str, Any]:
-    """What was assumed about those who bought nothing, and what the predictions owe to it."""
+def describe_assumption(sensitivity: "Sensitivity", no_choice: str) -> dict[str, Any]:
+    """Return the assumed shares of no-purchases and their predictions, for JSON."""
     return {
         "item": no_choice,
-        "assumed_share": found.shares[0],
+        "assumed_share": sensitivity.shares[0],
         "predicted": [
-            {"assumed_share": share, "shares": dict(zip(found.names, answer, strict=True))}
-            for share, answer in zip(found.shares, found.answers.tolist(), strict=True)
+            {"assumed_share": share, "shares": dict(zip(sensitivity.names, answer, strict=True))}
+            for share, answer in zip(sensitivity.shares, sensitivity.answers.tolist(), strict=True)
         ],
-        "spans": found.spans,
+        "spans": sensitivity.spans,
     }
 
 
 def as_text(content: dict[str, Any]) -> str:
-    """The same in sentences."""
+    """Return the facts about a fit as text."""
     what = words_of(content["kind"], content["rankings"])
     what = f"a model of {what}" if content["kind"] in ("rankings", "max-entropy") else what
     offers, choices = (word if content[f"{word}s"] == 1 else f"{word}s" for word in ("offer", "choice"))
     ended = "" if content["converged"] else " (stopped before the requested accuracy)"
-    least = max(0.0, content["proven_least_distance"])  # in words only: rounding can leave a proof just below 0
+    least = max(0.0, content["proven_least_distance"])  # in the text only: rounding can leave a bound just below 0
     lines = [
         *warning_lines(content),
         f"{round(content['choices'], 1):,.12g} {choices} from {content['offers']:,} {offers}; {what}{ended}.",
@@ -277,7 +280,7 @@ def as_text(content: dict[str, Any]) -> str:
 
 
 def _assumption(content: dict[str, Any]) -> list[str]:
-    """The assumption, and with several a line for each item: its predicted share under each, and how far they span."""
+    """Return the assumption as text; with several, a table of each item's predicted shares and their span."""
     rows = content["predicted"]
     assumed = f"Assumed: {100 * content['assumed_share']:g} % took {content['item']!r}"
     if len(rows) < 2:

@@ -1,4 +1,4 @@
-"""A table of items as people keep it: what each earns, costs and fills."""
+"""Read a table of items: margins, costs and shelf space."""
 
 import csv
 from collections.abc import Collection
@@ -17,9 +17,9 @@ COLUMNS = ("item", "margin", "price", "unit_cost", "listing_cost", "space")
 
 @dataclass(frozen=True)
 class Items:
-    """What items earn and, where the table says so, cost and fill.
+    """Margins of items and, if the table has them, listing costs and space.
 
-    ``unit_costs`` are those of items at price levels, which earn the price less that; None of a model without prices.
+    ``unit_costs`` are for items at price levels, which earn the price minus that; None for a model without prices.
     """
 
     margins: "dict[Label, float]"
@@ -35,15 +35,14 @@ def read_items(
     priced: "Collection[Label] | None" = None,
     others: "Collection[str]" = (),
 ) -> Items:
-    """A CSV file with columns item and margin, or price and unit_cost; optionally listing_cost and space.
+    """Read a CSV file with columns item and margin, or price and unit_cost; optionally listing_cost and space.
 
-    Of a model with price levels, ``priced`` are the items that have some: a line about one needs its unit_cost, as the
-    price is what is decided; a line about one of its levels needs the margin there. What is wrong with the file is a
-    ValueError that names the line. The no-choice item may be left out, or earn 0. Lines about ``others``, the items
-    of other markets, are skipped.
+    For a model with price levels, ``priced`` are the items that have some. A line about such an item needs its
+    unit_cost, because its price is to be decided; a line about one of its levels needs the margin. Errors name the
+    line. The no-choice item may be left out, or earn 0. Lines about ``others``, items of other markets, are skipped.
     """
     rows = _rows(path, priced is not None)
-    found = Items(
+    table = Items(
         {}, {} if "listing_cost" in rows[0] else None, {} if "space" in rows[0] else None,
         None if priced is None else {},
     )  # fmt: skip
@@ -52,27 +51,27 @@ def read_items(
         if text in others and text not in names:
             continue
         item = find_item(text, names, f"{place} names")
-        if item in found.margins or item in (found.unit_costs or {}):
+        if item in table.margins or item in (table.unit_costs or {}):
             raise ValueError(f"{place} lists {text!r} again: keep one line per item.")
-        if found.unit_costs is not None and item in (priced or ()):
+        if table.unit_costs is not None and item in (priced or ()):
             if "unit_cost" not in row:
                 raise ValueError(f"{place}: {text!r} needs a unit cost to decide its price. Add a column unit_cost.")
-            found.unit_costs[item] = _number(place, "unit_cost", row)
+            table.unit_costs[item] = _number(place, "unit_cost", row)
         else:
-            found.margins[item] = _margin(place, text, row, nothing, priced is not None)
-        for name, column in (("listing_cost", found.listing_costs), ("space", found.space)):
+            table.margins[item] = _margin(place, text, row, nothing, priced is not None)
+        for name, column in (("listing_cost", table.listing_costs), ("space", table.space)):
             if column is not None and (row[name] or "").strip():
                 column[item] = _number(place, name, row)
-        if found.space is not None and found.space.get(item, 0.0) < 0.0:
-            raise ValueError(f"{place}: the space of {text!r} is {found.space[item]:g}. It must be at least 0.")
+        if table.space is not None and table.space.get(item, 0.0) < 0.0:
+            raise ValueError(f"{place}: the space of {text!r} is {table.space[item]:g}. It must be at least 0.")
     for text, item in names.items() if priced is None else ():
-        if item not in found.margins and text != nothing:
+        if item not in table.margins and text != nothing:
             raise ValueError(f"{path} has no line for {text!r}: give every item a margin, 0 if it earns nothing.")
-    return found
+    return table
 
 
 def _margin(place: str, text: str, row: dict[str, Any], nothing: str | None, priced: bool) -> float:
-    """What a sale earns by a line; of a model with prices, by a line about a level or an item without a price."""
+    """Return the margin in a line; with price levels, the line is about a level or an item without a price."""
     if priced and text == nothing and not (row.get("margin") or "").strip():
         return 0.0
     if "margin" in row:
@@ -123,8 +122,8 @@ def _number(place: str, name: str, row: dict[str, Any]) -> float:
 
 
 def word_pairs(option: str, texts: list[str], names: "dict[str, Label]") -> list[tuple[str, str]]:
-    """Pairs such as "cream:tea"; an item may have a colon in its name as long as one way of reading is left."""
-    found = []
+    """Parse pairs such as "cream:tea"; names may contain a colon if only one way of splitting has known items."""
+    pairs = []
     for text in texts:
         parts = text.split(":")
         ways = [(":".join(parts[:cut]).strip(), ":".join(parts[cut:]).strip()) for cut in range(1, len(parts))]
@@ -132,5 +131,5 @@ def word_pairs(option: str, texts: list[str], names: "dict[str, Label]") -> list
             ways = [way for way in ways if way[0] in names and way[1] in names]
         if len(ways) != 1:
             raise ValueError(f"{option} is {text!r}: give two items as cream:tea.")
-        found += ways
-    return found
+        pairs += ways
+    return pairs

@@ -1,4 +1,4 @@
-"""A folder of markets at the shell: fitting, asking and deciding for all of them; other commands hand over to here."""
+"""Folders of markets: fit, query and decide for all of them; the other commands delegate to this module."""
 
 import inspect
 from collections import Counter
@@ -33,20 +33,20 @@ MarketOption = Annotated[
 
 
 def refuse(what: str, given: dict[str, Any]) -> None:
-    """Refuse options that mean nothing here, where any is given."""
+    """Raise a ValueError if any of these options is given."""
     for option, value in given.items():
         if value not in (None, False):
             raise ValueError(f"{option} does not work with {what}: leave it out.")
 
 
 def fit_markets(data: Path, by: str, reading: "ReadingOptions", as_json: bool, **how: Any) -> None:
-    """Estimate a model for every market as ``estimate_many`` is told to, and say what became of them."""
+    """Estimate a model for every market and print a summary; ``how`` are options of ``estimate_many``."""
     from rankstream.data.readers.options import ReadOptions
     from rankstream.estimation.many.run import estimate_many
 
     refuse("many markets", {"--rejects": reading.rejects, "--partitions": reading.partitions})
-    taken = {field.name for field in fields(ReadOptions)}
-    options = {name: value for name, value in reading.arguments().items() if name in taken}
+    known = {field.name for field in fields(ReadOptions)}
+    options = {name: value for name, value in reading.arguments().items() if name in known}
     columns, source, account = [name.strip() for name in by.split(",") if name], data, None
     if reading.stock is not None:
         source, account = _counted_sales(data, columns, reading)
@@ -66,27 +66,26 @@ def fit_markets(data: Path, by: str, reading: "ReadingOptions", as_json: bool, *
 
 
 def _counted_sales(data: Path, by: list[str], reading: "ReadingOptions") -> "tuple[Any, Account]":
-    """The choices of all markets from receipts and a stock log, and the account of them."""
+    """Read the choices of all markets from receipts and a stock log, with the account of the reading."""
     from rankstream.data.readers.problems import Problems
     from rankstream.data.readers.sales.join import SalesRules
     from rankstream.data.readers.sales.shop import open_shop
 
-    given, problems = reading.arguments(), Problems("skip")
+    options, problems = reading.arguments(), Problems("skip")
     rules = SalesRules(
-        given.pop("conflicts", "extend"), given.pop("per_receipt", "units"), on_error=given.pop("on_error")
+        options.pop("conflicts", "extend"), options.pop("per_receipt", "units"), on_error=options.pop("on_error")
     )
-    tables = {"receipts": data, **{name: given.pop(name) for name in ("stock", "visits", "prices")}}
-    category, columns = given.pop("category", None), given.pop("columns", None)
+    tables = {"receipts": data, **{name: options.pop(name) for name in ("stock", "visits", "prices")}}
+    category, columns = options.pop("category", None), options.pop("columns", None)
     with problems:
-        return open_shop(tables, by, category, columns, rules, problems, **given).tallies()
+        return open_shop(tables, by, category, columns, rules, problems, **options).tallies()
 
 
 def describe(markets: "Markets", unused: list[dict[str, Any]]) -> dict[str, Any]:
-    """What became of all markets, as JSON."""
-    rows, tallies = markets.rows, markets.tallies
-    prices = (
-        {} if tallies.how.prices is None else {"prices_in_common": tallies.in_common, "price_levels": tallies.sharing}
-    )
+    """Return a summary of all markets for JSON."""
+    rows, tallies, prices = markets.rows, markets.tallies, dict[str, Any]()
+    if tallies.how.prices is not None:
+        prices = {"prices_in_common": tallies.in_common, "price_levels": tallies.sharing}
     return {
         "models": str(markets.folder),
         "by": list(markets.by),
@@ -101,22 +100,23 @@ def describe(markets: "Markets", unused: list[dict[str, Any]]) -> dict[str, Any]
 
 
 def as_text(content: dict[str, Any]) -> str:
-    """The same in lines."""
+    """Return the summary as text."""
     number = f"{plural(content['choices'], 'choice')}; {plural(content['fitted'], 'market')}"
-    methods = ", ".join(f"{many:,} by {name}" for name, many in content["methods"].items())
+    methods = ", ".join(f"{n_markets:,} by {name}" for name, n_markets in content["methods"].items())
     lines = [*warning_lines(content), f"{number} by {', '.join(content['by'])}, {methods or 'none fitted'}."]
     if "price_levels" in content:
         common = f"{100 * content['prices_in_common']:.0f} % of the offered prices occur in several markets"
         lines.append(f"Price levels: {content['price_levels']} ({common}).")
-    lines += [f"Failed: {shown(one['market'])}: {shown(one['error'])}" for one in content["failed"][:MOST_SHOWN]]
-    if (more := len(content["failed"]) - MOST_SHOWN) > 0:
-        lines.append(f"{more:,} more failed: see the column error of index.parquet.")
+    failed = content["failed"]
+    lines += [f"Failed: {shown(market['market'])}: {shown(market['error'])}" for market in failed[:MOST_SHOWN]]
+    if len(failed) > MOST_SHOWN:
+        lines.append(f"{len(failed) - MOST_SHOWN:,} more failed: see the column error of index.parquet.")
     saved = f"Saved {plural(content['fitted'], 'model')} in {content['models']}."
     return "\n".join([*lines, saved] if content["fitted"] else lines)
 
 
 def market_files(folder: Path, market: str | None = None) -> dict[str, Path]:
-    """The model files in a folder of markets by the markets' names: all of them, or that of one market."""
+    """Return the model files in a folder of markets by the name of the market: all of them, or one."""
     from rankstream.estimation.many.results import Markets
 
     markets = Markets.load(folder)
@@ -127,20 +127,20 @@ def market_files(folder: Path, market: str | None = None) -> dict[str, Path]:
 
 
 def run_each(files: Mapping[str, Any], run: Callable[[str, Any], None], as_json: bool) -> None:
-    """Run something for every market, its output below the market's name; with ``as_json`` one document by names.
+    """Run a command for every market and print each output below the market's name, or one JSON document.
 
-    A market that fails has a sentence instead, and the exit code is 1; where all fail, the first error is raised.
+    A market that fails gets an error message, and the exit code is 1; if all fail, the first error is raised.
     """
     documents, errors = dict[str, Any](), dict[str, str]()
     for name, file in files.items():
-        with headed(name) as found:
+        with headed(name) as heading:
             try:
                 run(name, file)
-                documents[name] = found.documents[-1] if found.documents else None
+                documents[name] = heading.documents[-1] if heading.documents else None
             except ValueError as error:
                 errors[name] = shell_words(str(error))
                 documents[name] = {"error": errors[name]}
-        if found.printed:
+        if heading.printed:
             print_plain("")
     if len(errors) == len(files):
         raise ValueError("{}: {}".format(*next(iter(errors.items()))))
@@ -155,11 +155,11 @@ def run_each(files: Mapping[str, Any], run: Callable[[str, Any], None], as_json:
 def per_market(
     takes_choices: Callable[[dict[str, Any]], bool] = lambda _: False, together: bool = False
 ) -> Callable[["Command"], "Command"]:
-    """Let a command that takes a model file take a folder of markets: all of them, or the one of --market.
+    """Let a command for a model file also take a folder of markets, and the option --market.
 
-    It runs once for each market, on the market's model file; a file that --out names then has the market's name in its
-    own. Where ``takes_choices`` says so, --data is the folder itself unless it is given. A command that answers for all
-    markets ``together`` is given the folder, unless --market names one, whose choices it then takes.
+    The command runs once for each market, with the market's model file; the name of the market is added to the name of
+    the file --out. If ``takes_choices`` returns True, --data defaults to the folder. A command that answers for all
+    markets ``together`` gets the folder itself, unless --market names one market.
     """
 
     def extend(command: "Command") -> "Command":
@@ -168,9 +168,11 @@ def per_market(
             folder: Path = named["model"]
 
             def run(name: str, file: Path) -> None:
+                changed = {"model": file}
                 out = named.get("out") if market is None else None
-                own = {} if out is None else {"out": out.with_name(f"{out.stem}-{quote(name, safe=' ;')}{out.suffix}")}
-                command(**named | own | {"model": file})
+                if out is not None:
+                    changed["out"] = out.with_name(f"{out.stem}-{quote(name, safe=' ;')}{out.suffix}")
+                command(**named | changed)
 
             if market is not None and not folder.is_dir():
                 raise ValueError(f"--market needs a folder of markets, and {folder} is not one: leave it out.")
@@ -192,23 +194,24 @@ def per_market(
 
 
 def names_elsewhere(file: Path, model: Any) -> set[str]:
-    """What the other markets of a folder call their items; nothing for a model that is not of a folder of markets."""
+    """Return the names of all items in the folder of markets that a model belongs to; empty for other models."""
     if "market" not in model.about or not (file.parent / "settings.json").is_file():
         return set()
     from rankstream.models.files import load_model
 
-    return {name for other in market_files(file.parent).values() for name in all_names(load_model(other))}
+    return {name for path in market_files(file.parent).values() for name in all_names(load_model(path))}
 
 
 def decide_markets(
     path: Path, margins: Path, said: Any, choices: "Callable[[Any], ChoiceCounts | None]", currency: str, as_json: bool,
     **how: Any,
 ) -> None:  # fmt: skip
-    """The best offer of every market as one table; ``said`` makes constraints of the table of items and their names.
+    """Print the best offer of every market as one table.
 
-    The table of items covers those of all markets. What is said of an item concerns the markets that carry it; a market
-    without an item that must be offered has a message in place of an offer. ``choices`` are those of a model's market,
-    for the present offer and intervals, or None; ``how`` is what else ``best_offer`` takes.
+    The table of items covers all markets. ``said`` returns the constraints, given that table and the names of items; a
+    constraint applies to the markets that have its items. A market without a required item gets an error message.
+    ``choices`` returns the choices of a model's market, for the present offer and intervals, or None. ``how`` are other
+    options of ``best_offer``.
     """
     from rankstream.decide.decision import Units
     from rankstream.estimation.many.results import Markets
@@ -271,7 +274,7 @@ def _decided(
         said[name] = [pair for pair in said[name] if items.issuperset(pair)]
     margins = {item: margin for item, margin in table.margins.items() if item in items}
     try:
-        found = best_offer(model, margins, counts=choices(model), **how, **said)
+        decision = best_offer(model, margins, counts=choices(model), **how, **said)
     except ValueError as error:
         return {"error": str(error)}
-    return {**found.to_json(), "warnings": fit_warnings(model.about)}
+    return {**decision.to_json(), "warnings": fit_warnings(model.about)}

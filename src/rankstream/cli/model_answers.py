@@ -1,4 +1,4 @@
-"""What the commands that ask a model share: offers and prices in a line, demand, drawn rankings, refits."""
+"""Helpers of the commands that query a model: offers and prices as text, demand curves, bootstrap refits."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,48 +17,45 @@ if TYPE_CHECKING:
     from rankstream.models.files import Model
 
 MAX_DRAWN_ITEMS, MAX_DRAWN_CHAIN_ITEMS = 1000, 60
-"""Items of which whole rankings are drawn in seconds; those of a Markov chain take far longer."""
+"""Most items for which whole rankings are sampled within seconds; a Markov chain takes far longer."""
 
 
 def require_drawn(model: "Model", option: str) -> None:
-    """Refuse what would take hours: whole rankings are there, or can be drawn from the model within seconds."""
+    """Raise a ValueError if sampling whole rankings from the model would take hours."""
     chains = len(getattr(getattr(model, "prior", None), "chain_weights", ())) or hasattr(model, "transitions")
     if kind_of(model) != "rankings" and len(model.items) > (MAX_DRAWN_CHAIN_ITEMS if chains else MAX_DRAWN_ITEMS):
         raise ValueError(f"{option} needs rankings sampled from a model of {len(model.items):,} items: leave it out.")
 
 
 def read_offers(file: Path) -> list[str]:
-    """The lines of a text file, without empty ones; a first line "offered" is a heading."""
+    """Return the non-empty lines of a text file; a first line "offered" is a heading."""
     if not file.is_file():
         raise ValueError(f"There is no file {file}: give a text file with one offer per line.")
     try:
         lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
     except UnicodeDecodeError as error:
         raise ValueError(f"{file} is not a text file in UTF-8 ({error}): save it as one.") from None
-    found = [line[1:-1] if line[0] == line[-1] == '"' else line for line in lines if line]
-    found = found[1:] if found and found[0] == "offered" else found
-    if not found:
+    offers = [line[1:-1] if line[0] == line[-1] == '"' else line for line in lines if line]
+    offers = offers[1:] if offers and offers[0] == "offered" else offers
+    if not offers:
         raise ValueError(f"{file} has no offers: write one per line, such as tea;cake.")
-    return found
+    return offers
 
 
 def joined(offer: "Iterable[Any]") -> str:
-    """How an offer reads in a line, and is written in an option."""
+    """Return an offer as it is written in a line or an option."""
     return ";".join(map(shown, offer))
 
 
 def ends_of(row: "Mapping[str, float]") -> str:
-    """The interval of a share in brackets, where there is one."""
+    """Return the interval of a share in brackets; empty without one."""
     return f" [{100 * row['low']:.1f}, {100 * row['high']:.1f}]" if "low" in row else ""
 
 
 def refitted(
     model: "Model", data: Path | None, reading: "ReadingOptions", replicates: int, seed: int
 ) -> "Bootstrap | None":
-    """A bootstrap of the model, where there are choices for it; they are read as for the fit, unless options say else.
-
-    Progress goes to standard error, and only on a terminal. Choices that are not those of the fit are reported there.
-    """
+    """Return a bootstrap of the model; None without choices, which are read with the options of the fit by default."""
     if data is None:
         return None
     counts = reading.as_fitted(model).read(data).counts
@@ -67,7 +64,7 @@ def refitted(
 
 
 def check_choices(model: "Model", counts: "ChoiceCounts", data: Path) -> None:
-    """Refuse choices that a model cannot have been fitted to; those of another fit are reported."""
+    """Raise a ValueError if the choices lack an item of the model; print a note if they are not those of the fit."""
     known = set(counts.assortments.items)
     missing = next((item for item in model.items if item not in known), None)
     if missing is not None:
@@ -77,11 +74,11 @@ def check_choices(model: "Model", counts: "ChoiceCounts", data: Path) -> None:
     noted = model.about.get("data")
     digest = noted.get("digest") if isinstance(noted, dict) else None
     if digest is not None and digest != counts.digest():
-        print_note(f"{data} is not what the model was fitted to: intervals are those of a fit to as many choices.")
+        print_note(f"{data} is not what the model was fitted to: the intervals are for a fit to this file.")
 
 
 def refitted_to(model: "Model", counts: "ChoiceCounts", replicates: int, seed: int) -> "Bootstrap":
-    """A bootstrap of the model on choices that were read already."""
+    """Return a bootstrap of the model on its choices, with a progress bar."""
     from rankstream.estimation.intervals import Bootstrap
 
     with progress("refitting") as tell:
@@ -92,12 +89,12 @@ def refitted_to(model: "Model", counts: "ChoiceCounts", replicates: int, seed: i
 
 
 def describe_levels(levels: "PriceLevels") -> dict[str, list[float]]:
-    """The levels of each item, for JSON."""
+    """Return the levels of each item, for JSON."""
     return {str(item): list(prices) for item, prices in levels.levels.items()}
 
 
 def levels_line(prices: Mapping[str, Sequence[float]]) -> str:
-    """The levels of each item in a line."""
+    """Return the levels of each item as a line of text."""
     from rankstream.data.prices import AT, PriceLevels
 
     texts: dict[str, str] = {}
@@ -110,23 +107,23 @@ def levels_line(prices: Mapping[str, Sequence[float]]) -> str:
 def demand_curves(
     model: "Model", item: str | None, offer: str | None, many: "Bootstrap | None" = None
 ) -> "dict[Label, dict[float, Any]]":
-    """The demand of an item, or of each with two levels, beside the others of an offer, or at usual prices."""
+    """Return the demand curve of an item, or of each with two price levels, in an offer or at usual prices."""
     from rankstream.models.prices import curves_of, require_levels, usual_prices
 
     require_levels(model)
     whole = usual_prices(model) if offer is None else prices_in(offer, model)
     ask: Any = model.demand if many is None else many.demand
     if item is not None:
-        one = find_item(item, own_names(model), "--item names")
-        return {one: dict(ask(one, {other: price for other, price in whole.items() if other != one}))}
-    found = curves_of(model, ask, whole, whole)
-    if not found:
+        label = find_item(item, own_names(model), "--item names")
+        return {label: dict(ask(label, {other: price for other, price in whole.items() if other != label}))}
+    curves = curves_of(model, ask, whole, whole)
+    if not curves:
         raise ValueError("A demand curve needs an item with two price levels: choose other items with --offer.")
-    return found
+    return curves
 
 
 def as_rows(curves: "Mapping[Label, Mapping[float, Any]]") -> dict[str, list[dict[str, float]]]:
-    """Demand curves for JSON."""
+    """Return demand curves for JSON."""
     return {
         str(item): [
             {"price": price, **({"share": share} if isinstance(share, float) else share._asdict())}
@@ -137,7 +134,7 @@ def as_rows(curves: "Mapping[Label, Mapping[float, Any]]") -> dict[str, list[dic
 
 
 def demand_lines(content: Mapping[str, Any]) -> list[str]:
-    """Levels and demand for ``show``, where everything is at its usual price."""
+    """Return the price levels and the demand at usual prices as text, for ``show``."""
     lines = ["", levels_line(content["prices"]), "Demand by an item's own price, others at usual prices:"]
     for item, rows in content["demand"].items():
         shares = ", ".join(f"{_price(row['price'])}: {100 * row['share']:.1f} %{ends_of(row)}" for row in rows)

@@ -1,4 +1,4 @@
-"""The command ``rankstream open``: from a file to its page in the browser."""
+"""The command ``rankstream open``: show files of choices as a page in the browser."""
 
 import json
 import webbrowser
@@ -52,15 +52,15 @@ def open(  # noqa: A001
     for source in sources:
         if not source.exists():
             raise ValueError(f"There is no file {source}: check its name and folder.")
-    served = next((source for source in sources if (source / LOG_NAME).is_file()), None)
-    if served is not None and (len(sources) > 1 or keep is not None):
-        raise ValueError(f"{served} is the folder of a service: open it alone, without --keep.")
-    folder = served or keep
+    service = next((source for source in sources if (source / LOG_NAME).is_file()), None)
+    if service is not None and (len(sources) > 1 or keep is not None):
+        raise ValueError(f"{service} is the folder of a service: open it alone, without --keep.")
+    folder = service or keep
     with nullcontext(str(folder)) if folder else TemporaryDirectory(prefix="rankstream-") as place:
-        tasks = [] if served else tasks_of(sources, reading, by, {"method": method, "budget": budget, "seed": seed})
+        tasks = [] if service else tasks_of(sources, reading, by, {"method": method, "budget": budget, "seed": seed})
         page = f"/markets/{tasks[0]['market']}" if len(tasks) == 1 and not by else "/"
         link = tokens.PageLink(tokens.create(Path(place), ["*"], ["read", "write", "manage"], "rankstream open"), page)
-        options = Options(learns=served is not None, link=link, seed=seed)
+        options = Options(learns=service is not None, link=link, seed=seed)
         with importing(Path(place), tasks) as begin:
 
             def ready(url: str) -> None:
@@ -75,22 +75,22 @@ def open(  # noqa: A001
 
 
 def tasks_of(sources: list[Path], reading: ReadingOptions, by: str | None, fit: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the process that reads files is told of each."""
+    """Return the task of each file, for the process that imports them."""
     from rankstream.models.files import is_model
     from rankstream.service.storage.tokens import market_name
 
-    given, levels = reading.arguments(), levels_in(reading.price_levels)
+    options, levels = reading.arguments(), levels_in(reading.price_levels)
     if hasattr(levels, "levels"):
-        given["price_levels"] = {str(item): list(prices) for item, prices in levels.levels.items()}
+        options["price_levels"] = {str(item): list(prices) for item, prices in levels.levels.items()}
     tables = ("stock", "visits", "prices") if reading.stock is not None else ()
-    for name, value in given.items():
+    for name, value in options.items():
         if isinstance(value, Path) or (name in tables and value not in (None, "paid")):
-            given[name] = str(Path(value).absolute())
+            options[name] = str(Path(value).absolute())
     columns = [name.strip() for name in by.split(",")] if by else []
     return [
         {
             "path": str(source.absolute()), "name": source.name, "market": market_name(source.stem), "by": columns,
-            "model": is_model(source), "reading": given, "fit": fit,
+            "model": is_model(source), "reading": options, "fit": fit,
         }
         for source in sources
     ]  # fmt: skip
@@ -98,7 +98,7 @@ def tasks_of(sources: list[Path], reading: ReadingOptions, by: str | None, fit: 
 
 @contextmanager
 def importing(folder: Path, tasks: list[dict[str, Any]]) -> Iterator[Any]:
-    """Make the markets of some files, which a process of its own fills once it is told to begin."""
+    """Create the markets of some files, and yield the function that starts the process to fill them."""
     from rankstream.service.processes.worker import start
     from rankstream.service.storage.ingest import make_market
     from rankstream.service.storage.log import market_row, open_log

@@ -1,4 +1,4 @@
-"""The options that several commands share; those for reading choices are declared once, and come as one object."""
+"""Options that several commands share; those for reading choices are declared once, as one object."""
 
 import inspect
 import json
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 Command = Callable[..., None]
 OPTIONS_HEADING = "\n\nOptions:\n"
-"""What is above the words about options in a docstring: those that do not fit beside an option."""
+"""The heading in a docstring above the help of options that is too long for the signature."""
 
 
 def choice(*known: str, text: str | None = None, names: tuple[str, ...] = ()) -> Any:
-    """An option that takes one of these words: the help shows them, the shell completes them, others are refused."""
+    """Return an option that takes one of these words, with help and shell completion."""
 
     def check(context: typer.Context, option: typer.CallbackParam, value: str | None) -> str | None:
         if value is not None and value not in known and not context.resilient_parsing:
@@ -56,21 +56,21 @@ REMEMBERED = (
     *("outside_share", "no_choice", "format", "columns", "encoding", "separator", "sheet", "partitions"),
     *("price_columns", "price_levels", "decimal", "dates"),
 )
-"""What a model remembers of how its choices were read."""
+"""The options that are saved with a model, to read its choices again."""
 SALES = ("stock", "visits", "price_list", "category", "per_receipt", "conflicts", "stock_format", "timezone")
-"""Options for receipts, which a model remembers where they were given."""
+"""Options for receipts, saved with a model if they were given."""
 SALES_ARGUMENTS = (
     *("columns", "no_choice", "outside_share", "separator", "encoding", "sheet", "decimal", "dates"),
     *("price_levels", "on_error", "rejects"),
 )
-"""What ``read_sales`` takes besides, under the same names as ``read``."""
+"""Arguments of ``read_sales`` that ``read`` has as well."""
 SHELL_NAMES = {"prices": "price_columns"}
-"""Arguments of the library that are called otherwise here."""
+"""Arguments of the library whose options have other names."""
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a file of choices is read: options of ``readers.read`` that a command with ``reading_options`` takes.
+    """Options of ``readers.read`` that a command with ``reading_options`` takes.
 
     Options:
     outside_share: Assumed share of customers who bought nothing.
@@ -128,7 +128,7 @@ class ReadingOptions:
     _market: Any = None
 
     def read(self, path: Path, **more: Any) -> "Reading":
-        """Read a file so, with more options of ``readers.read``; what was skipped is reported on standard error."""
+        """Read a file, with more options of ``readers.read``; print a note on skipped records."""
         from rankstream.data.readers import read
 
         if self._market is not None:
@@ -138,28 +138,28 @@ class ReadingOptions:
                 return stored_choices(path, tuple(self._market.values()))
             more["where"] = self._market
         try:
-            if self.stock is None:  # a model remembers which columns its fit did not use: they are not looked at again
-                found = read(path, **{"look": False} | self.arguments() | more)
+            if self.stock is None:  # unused columns are saved with the model, so they are not examined again
+                choices = read(path, **{"look": False} | self.arguments() | more)
             else:
-                found = self._read_sales(path, more)
+                choices = self._read_sales(path, more)
         except ValueError as error:
             if not self._source:
                 raise
             raise ValueError(f"{str(error).rstrip('.')} ({self._source}).") from None
-        if found.problems.total:
-            print_note(shell_words(found.problems.summary()))
-        return found
+        if choices.problems.total:
+            print_note(shell_words(choices.problems.summary()))
+        return choices
 
     def arguments(self) -> dict[str, Any]:
-        """What ``read`` takes of these options; with a stock log, what ``read_sales`` takes."""
-        given = {name: value for name, value in vars(self).items() if not name.startswith("_") and name not in SALES}
-        given |= {"prices": given.pop("price_columns"), "price_levels": self._levels or levels_in(self.price_levels)}
-        given["partitions"] = [name.strip() for name in self.partitions.split(",")] if self.partitions else ()
+        """Return the arguments of ``read``, or with a stock log those of ``read_sales``."""
+        named = {name: value for name, value in vars(self).items() if not name.startswith("_") and name not in SALES}
+        named |= {"prices": named.pop("price_columns"), "price_levels": self._levels or levels_in(self.price_levels)}
+        named["partitions"] = [name.strip() for name in self.partitions.split(",")] if self.partitions else ()
         if self.stock is None:
-            return given
-        given = {name: value for name, value in given.items() if name in SALES_ARGUMENTS and value is not None}
-        given |= {name: getattr(self, name) for name in SALES[3:] if getattr(self, name) is not None}
-        return given | {"stock": self.stock, "visits": self.visits, "prices": self.price_list}
+            return named
+        named = {name: value for name, value in named.items() if name in SALES_ARGUMENTS and value is not None}
+        named |= {name: getattr(self, name) for name in SALES[3:] if getattr(self, name) is not None}
+        return named | {"stock": self.stock, "visits": self.visits, "prices": self.price_list}
 
     def _read_sales(self, path: Path, more: dict[str, Any]) -> "Reading":
         from rankstream.data.readers import read_sales
@@ -168,45 +168,46 @@ class ReadingOptions:
             if more.get(name) is not None:
                 raise ValueError(f"{name}={more[name]!r} does not work with receipts and a stock log: leave it out.")
         where = more.get("where") or {}
-        given = self.arguments() | {name: more[name] for name in ("since", "by") if more.get(name) is not None}
-        given |= {"by": [column for column in where if column != self.category]} if where else {}
-        found = read_sales(path, **given)
+        named = self.arguments() | {name: more[name] for name in ("since", "by") if more.get(name) is not None}
+        if where:
+            named["by"] = [column for column in where if column != self.category]
+        choices = read_sales(path, **named)
         if not where:
-            return found
+            return choices
         key: Any = tuple(where.values()) if len(where) > 1 else next(iter(where.values()))
-        return replace(found, counts=found.groups[key], groups={})
+        return replace(choices, counts=choices.groups[key], groups={})
 
     def as_fitted(self, model: Any) -> "ReadingOptions":
-        """The same options; where none is given, as the model's own choices were read.
+        """Return these options, with the options of the model's fit for those that are not given.
 
-        Format and columns belong together: whoever gives one of them, gives both.
+        Format and columns belong together: if one is given, neither comes from the fit.
         """
         noted = model.about.get("reading")
         noted = noted if isinstance(noted, dict) else {}
-        own = {name: noted.get(name) for name in (*REMEMBERED, *SALES) if getattr(self, name) is None}
+        saved = {name: noted.get(name) for name in (*REMEMBERED, *SALES) if getattr(self, name) is None}
         if self.format is not None or self.columns is not None:
-            own |= {"format": None, "columns": None}
+            saved |= {"format": None, "columns": None}
         if self.no_choice is not None:
-            own["outside_share"] = None
-        known: dict[str, Any] = {name: value for name, value in own.items() if _fits(name, value)}
-        told = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in known.items())
+            saved["outside_share"] = None
+        known: dict[str, Any] = {name: value for name, value in saved.items() if _fits(name, value)}
+        words = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in known.items())
         columns = known.get("price_columns", self.price_columns)
         levels = model.price_levels if columns is not None and self.price_levels is None else None
-        source = f"read with the options of the fit, {told}; pass other options to change that"
+        source = f"read with the options of the fit, {words}; pass other options to change that"
         market = model.about.get("market")
         market = market if isinstance(market, dict) and market else None
         return replace(self, **known, _source=source if known else "", _levels=levels, _market=market)
 
 
 def shell_words(sentence: str) -> str:
-    """A sentence of the library with its arguments as options: what it calls ``no_choice='nothing'`` is an option here.
+    """Rewrite the arguments in a message of the library as options of the command line.
 
     >>> shell_words("set separator=';', or map them: columns='offered=...,chosen=...'.")
     "set --separator ';', or map them: --columns offered=...,chosen=...."
     """
 
-    def option(found: re.Match[str]) -> str:
-        name, value = SHELL_NAMES.get(found[1], found[1]), found[2]
+    def option(match: re.Match[str]) -> str:
+        name, value = SHELL_NAMES.get(match[1], match[1]), match[2]
         if value[0] == "[":
             value = quote(",".join(re.findall("'([^']*)'", value)))
         elif value[0] in "'\"":
@@ -218,25 +219,26 @@ def shell_words(sentence: str) -> str:
     return words.replace("drift_report", "'rankstream drift'").replace("pool=False", "--no-pool")
 
 
-def unused_columns(found: "Reading | Tallies", as_json: bool) -> list[dict[str, Any]]:
-    """The columns that a reading did not use, as JSON; unless that is asked for, what it says of columns is printed."""
-    if (notes := [*found.notes, *(column.sentence for column in found.unused)]) and not as_json:
+def unused_columns(choices: "Reading | Tallies", as_json: bool) -> list[dict[str, Any]]:
+    """Return the columns that a reading did not use, for JSON; print the notes on columns unless JSON is printed."""
+    notes = [*choices.notes, *(column.sentence for column in choices.unused)]
+    if notes and not as_json:
         print_note(shell_words("\n".join(notes)))
     return [
         {name: shell_words(fact) if isinstance(fact, str) else fact for name, fact in column.to_content().items()}
-        for column in found.unused
+        for column in choices.unused
     ]
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Whether a value that a model file remembers is of the kind that the option takes."""
+    """Return whether a value in a model file is valid for its option."""
     if name == "outside_share":
         return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= 0.999
     return isinstance(value, str) and (name != "format" or value in FORMATS)
 
 
 def levels_in(words: str | None) -> Any:
-    """The levels that --price-levels says: a number, or those of each item as JSON."""
+    """Parse --price-levels: a number, or the levels of each item as JSON."""
     from rankstream.data.prices import PriceLevels
 
     if words is None or words == "occurring":
@@ -244,26 +246,25 @@ def levels_in(words: str | None) -> Any:
     if words.strip().isdecimal() and int(words) > 0:
         return int(words)
     try:
-        found = json.loads(words)
+        levels = json.loads(words)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        levels = None
+    if not isinstance(levels, dict):
         raise ValueError(f"""--price-levels is {words!r}: give a number, such as 3, or JSON: {{"tea": [3, 3.5]}}.""")
-    return PriceLevels(found)
+    return PriceLevels(levels)
 
 
 def with_options(extended: Command, command: Command, options: list[inspect.Parameter]) -> Command:
-    """Show more options in the signature of a command, in place of ``reading``, which they make."""
-    signature = inspect.signature(command)
-    own = [one for name, one in signature.parameters.items() if name != "reading"]
-    found = signature.replace(parameters=[*own, *options])
-    extended.__signature__ = found  # type: ignore[attr-defined]
-    extended.__annotations__ = {one.name: one.annotation for one in found.parameters.values()}
+    """Replace the parameter ``reading`` in the signature of a command by these options."""
+    parameters = [p for p in inspect.signature(command).parameters.values() if p.name != "reading"]
+    signature = inspect.signature(command).replace(parameters=[*parameters, *options])
+    extended.__signature__ = signature  # type: ignore[attr-defined]
+    extended.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
     return extended
 
 
 def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
-    """Give a command the options of ``ReadingOptions``, or all but some; its parameter ``reading`` is what they say."""
+    """Add the options of ``ReadingOptions`` to a command, which gets them as its parameter ``reading``."""
     hints = get_type_hints(ReadingOptions, include_extras=True)
     options = [
         inspect.Parameter(
@@ -276,18 +277,18 @@ def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Com
     def extend(command: Command) -> Command:
         @wraps(command)
         def extended(*values: Any, **named: Any) -> None:
-            said = {option.name: named.pop(option.name) for option in options if option.name in named}
-            rejects: Any = said.get("rejects")
-            for other in named.values() if rejects is not None else ():
-                if isinstance(other, Path) and same_file(rejects, other):
+            reading = ReadingOptions(**{p.name: named.pop(p.name) for p in options if p.name in named})
+            rejects = reading.rejects
+            for path in named.values() if rejects is not None else ():
+                if rejects is not None and isinstance(path, Path) and same_file(rejects, path):
                     raise ValueError(
-                        f"--rejects is {rejects}, which is also {other}: choose a separate file for the rejects."
+                        f"--rejects is {rejects}, which is also {path}: choose a separate file for the rejects."
                     )
-            command(*values, reading=ReadingOptions(**said), **named)
+            command(*values, reading=reading, **named)
 
-        text, _, own = (inspect.getdoc(command) or "").partition(OPTIONS_HEADING)
+        text, _, of_command = (inspect.getdoc(command) or "").partition(OPTIONS_HEADING)
         shared = (inspect.getdoc(ReadingOptions) or "").partition(OPTIONS_HEADING)[2]
-        extended.__doc__ = f"{text}{OPTIONS_HEADING}{shared}\n{own}"  # what a command says itself comes last, and holds
+        extended.__doc__ = f"{text}{OPTIONS_HEADING}{shared}\n{of_command}"  # the last help for an option counts
         return with_options(extended, command, options)
 
     return extend

@@ -1,4 +1,4 @@
-"""The figures of ``rankstream plot``: as large as their items need, with what they show in their titles."""
+"""The figures of ``rankstream plot``, sized for their items."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from rankstream.estimation.intervals import Bootstrap
     from rankstream.models.files import Model
 
-EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
-MAX_PANELS = 4  # offers whose shares are drawn where none is named
-MAX_TITLE_ITEMS = 8  # items of an offer that are named above its panel
+EPOCH = datetime(1970, 1, 1)  # day 0 of matplotlib's dates
+MAX_PANELS = 4  # offers to draw if none is given
+MAX_TITLE_ITEMS = 8  # items of an offer in the title of its panel
 MOST_ITEMS = 60  # rows of a substitution matrix
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure of so many inches."""
+    """Return an empty figure; sizes are in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -35,7 +35,7 @@ def new_figure(width: float, height: float) -> "Figure":
 def draw_segments(
     model: "Model", top: int = 10, places: int = 2, seed: int = 0, many: "Bootstrap | None" = None
 ) -> "Figure":
-    """The customer types, with room for their names; of a model of all rankings, more than two places are drawn."""
+    """Draw the customer types; more than two places need rankings, which are sampled from other models."""
     from rankstream import plots
     from rankstream.models.answers import most_chosen
     from rankstream.models.rankings import RankingModel
@@ -47,8 +47,8 @@ def draw_segments(
     drawn = model if isinstance(model, RankingModel) or places <= 2 else model.draw(1000, seed)
     ends = None
     if many is not None:
-        found = many.favourites(model.no_choice, places, gone=most_chosen(model, FIRST))
-        ends = {key: (share.low, share.high) for key, share in found.items()}
+        shares = many.favourites(model.no_choice, places, gone=most_chosen(model, FIRST))
+        ends = {key: (share.low, share.high) for key, share in shares.items()}
     axes = plots.segments(drawn, figure.subplots(), top, places, ends)
     figure.set_figheight(1.4 + 0.32 * len(axes.patches))
     figure.set_figwidth(max(8.0, 4.5 + 0.08 * max(len(label.get_text()) for label in axes.get_yticklabels())))
@@ -56,62 +56,62 @@ def draw_segments(
 
 
 def draw_substitution(model: "Model", items: "list[Label] | None" = None, many: "Bootstrap | None" = None) -> "Figure":
-    """The substitution matrix, as large as its items need; of a great many items, those that are chosen most."""
+    """Draw the substitution matrix, of many items only for the most chosen."""
     from rankstream import plots
     from rankstream.models.answers import most_chosen
     from rankstream.models.prices import everything
 
-    whole = everything(model) if items is None else items
-    kept = most_chosen(model, MOST_ITEMS) if items is None else tuple(items)
-    moves = model.substitution(items, kept) if many is None else many.substitution(items, gone=kept)
-    if len(kept) < len(whole):
-        moves = moves.among(kept)
+    offered = everything(model) if items is None else items
+    drawn = most_chosen(model, MOST_ITEMS) if items is None else tuple(items)
+    moves = model.substitution(items, drawn) if many is None else many.substitution(items, gone=drawn)
+    if len(drawn) < len(offered):
+        moves = moves.among(drawn)
     wide = 0.5 - 0.02 * max(0, len(moves.items) - 8) if many is None else 0.75 - 0.02 * max(0, len(moves.items) - 12)
     side = 3.5 + max(0.22, wide) * len(moves.items)
     figure = new_figure(side + 0.8, side)
     axes = plots.substitution(moves, figure.subplots())
-    if len(kept) < len(whole):
-        axes.set_title(f"{axes.get_title()}: the {len(kept)} most chosen of {len(whole):,} items")
-    elif len(whole) < len(model.items) and items is None:
+    if len(drawn) < len(offered):
+        axes.set_title(f"{axes.get_title()}: the {len(drawn)} most chosen of {len(offered):,} items")
+    elif len(offered) < len(model.items) and items is None:
         axes.set_title(f"{axes.get_title()}, at usual prices")
     return figure
 
 
-def draw_shares(found: "Reading", offer: str | None, period: str) -> "tuple[Figure, list[tuple[Label, ...]], int]":
-    """The shares of an offer, period by period; without one, a panel for each of the offers that were made most often.
+def draw_shares(choices: "Reading", offer: str | None, period: str) -> "tuple[Figure, list[tuple[Label, ...]], int]":
+    """Draw the shares of an offer over time, or a panel for each of the most frequent offers.
 
-    Also which offers these are, and how many there are in all.
+    Also return the offers in the figure, and the number of all offers.
     """
     from rankstream import plots
     from rankstream.data.readers.groups import PERIODS
     from rankstream.plots.fits import date_axis
     from rankstream.plots.models import short_names
 
-    wanted = _wanted(found.counts, offer)
-    times = [(datetime.strptime(str(key), PERIODS[period]) - EPOCH).total_seconds() / 86_400 for key in found.groups]
-    items = list(dict.fromkeys(item for one in wanted for item in one))
+    wanted = _wanted(choices.counts, offer)
+    times = [(datetime.strptime(str(key), PERIODS[period]) - EPOCH).total_seconds() / 86_400 for key in choices.groups]
+    items = list(dict.fromkeys(item for members in wanted for item in members))
     rows, columns = -(-len(wanted) // 2), min(2, len(wanted))
     legend = 1.5 * -(-len(items) // (15 * rows))  # its width
     figure = new_figure(7.0 * (1.0 if columns == 1 else 1.4) + legend, 0.6 + 4.2 * rows)
-    panels = [one for row in figure.subplots(rows, columns, squeeze=False) for one in row]
-    totals = dict(zip(found.counts.assortments.offers, found.counts.totals.tolist(), strict=True))
-    for axes, one in zip(panels, wanted, strict=False):
-        plots.shares_over_time(list(found.groups.values()), one, axes, times, order=items)
-        names = list(short_names(one).values())
+    panels = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    totals = dict(zip(choices.counts.assortments.offers, choices.counts.totals.tolist(), strict=True))
+    for axes, members in zip(panels, wanted, strict=False):
+        plots.shares_over_time(list(choices.groups.values()), members, axes, times, order=items)
+        names = list(short_names(members).values())
         more = f" and {len(names) - MAX_TITLE_ITEMS} more" if len(names) > MAX_TITLE_ITEMS else ""
         title = fill(", ".join(names[:MAX_TITLE_ITEMS]) + more, 56)
-        axes.set_title(f"{title}\n{plural(totals[one], 'choice')}", fontsize="medium")
-        if (legend_of_panel := axes.get_legend()) is not None:
-            legend_of_panel.remove()  # there is one for all panels
+        axes.set_title(f"{title}\n{plural(totals[members], 'choice')}", fontsize="medium")
+        if axes.get_legend() is not None:
+            axes.get_legend().remove()  # there is one for all panels
         date_axis(axes)
     for axes in panels[len(wanted) :]:
         axes.remove()
     _legend(figure, panels[: len(wanted)], rows)
-    every = found.counts.assortments.n_offers
-    most = "" if len(wanted) == 1 else f"{len(wanted)} "
-    which = "" if offer is not None or every == 1 else f": the {most}most frequent of {every:,} offers"
+    n_offers = choices.counts.assortments.n_offers
+    number = "" if len(wanted) == 1 else f"{len(wanted)} "
+    which = "" if offer is not None or n_offers == 1 else f": the {number}most frequent of {n_offers:,} offers"
     figure.suptitle(f"Shares over time, by {period}{which}")
-    return figure, wanted, every
+    return figure, wanted, n_offers
 
 
 def _wanted(counts: "ChoiceCounts", offer: str | None) -> "list[tuple[Label, ...]]":
@@ -120,14 +120,14 @@ def _wanted(counts: "ChoiceCounts", offer: str | None) -> "list[tuple[Label, ...
         order = (-counts.totals).argsort(kind="stable")[:MAX_PANELS].tolist()
         return [offers.offers[place] for place in order if counts.totals[place] > 0.0]
     items = frozenset(items_in(offer, {str(item): item for item in offers.items}))
-    known = {frozenset(one): one for one in offers.offers}
+    known = {frozenset(members): members for members in offers.offers}
     if items not in known:
         raise ValueError(f"No record offers exactly {offer!r}: choose an offer that occurs in the data.")
     return [known[items]]
 
 
 def _legend(figure: "Figure", panels: "Sequence[Axes]", rows: int) -> None:
-    """One for all panels, beside them."""
+    """Draw one legend for all panels, beside them."""
     entries: dict[str, Any] = {}
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()

@@ -1,5 +1,6 @@
-"""The command ``rankstream plot``: a picture of a saved model, of its fit to choices, or of shares over time."""
+"""The command ``rankstream plot``: draw a saved model, its fit to choices, or shares over time."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,43 +53,48 @@ def plot(
     from rankstream._core.files import check_picture, save_picture
     from rankstream.models.files import is_model, load_model
 
-    check_kind(kind, data, offer, period, places)
-    if item is not None and kind != "demand":
-        raise ValueError(f"--item does not work with --kind {kind}: leave it out.")
+    check_kind(kind, data, offer, item, period, places)
     check_picture(out)
     content: dict[str, Any] = {"chart": str(out), "kind": kind}
-    note = ""
+    text = f"Saved {out}."
     if kind == "shares":
         if is_model(model):
             raise ValueError(f"{model} is a model: shares over time are drawn from a file of choices.")
-        figure, offers, of = draw_shares(reading.read(model, period=period or "month"), offer, period or "month")
-        content |= {"offers": [[str(item) for item in one] for one in offers], "of_offers": of}
-        what = "the most frequent offer" if len(offers) == 1 else f"the {len(offers)} most frequent offers"
-        if offer is None and of > 1:
-            note = f"It shows {what} of {of:,}; choose another with --offer, such as --offer '{joined(offers[0])}'."
-    elif kind == "fit" and data is not None:
-        loaded = load_model(model)
-        figure = new_figure(6.0, 6.0)
-        plots.predicted_against_observed(loaded, reading.as_fitted(loaded).read(data).counts, figure.subplots())
+        choices = reading.read(model, period=period or "month")
+        figure, offers, n_offers = draw_shares(choices, offer, period or "month")
+        content |= {"offers": [list(map(str, members)) for members in offers], "of_offers": n_offers}
+        if offer is None and n_offers > 1:
+            text += f" {frequent_offers(offers, n_offers)}"
     else:
         loaded = load_model(model)
-        asked: Any = None if offer is None or kind != "substitution" else offer_in(offer, loaded)
-        items = loaded.price_levels.offer(asked) if isinstance(asked, dict) and loaded.price_levels else asked
-        many = refitted(loaded, data, reading, replicates, seed)
-        if kind == "demand":
-            curves = demand_curves(loaded, item, offer, many)
+        if kind == "fit" and data is not None:
+            figure = new_figure(6.0, 6.0)
+            plots.predicted_against_observed(loaded, reading.as_fitted(loaded).read(data).counts, figure.subplots())
+        elif kind == "demand":
+            curves = demand_curves(loaded, item, offer, refitted(loaded, data, reading, replicates, seed))
             content["demand"], figure = as_rows(curves), new_figure(7.0, 4.5)
             plots.demand(curves, figure.subplots())
         elif kind == "segments":
-            figure = draw_segments(loaded, top, places, seed, many)
+            figure = draw_segments(loaded, top, places, seed, refitted(loaded, data, reading, replicates, seed))
         else:
-            figure = draw_substitution(loaded, items, many)
+            items: Any = None if offer is None else offer_in(offer, loaded)
+            if isinstance(items, dict) and loaded.price_levels:
+                items = loaded.price_levels.offer(items)
+            figure = draw_substitution(loaded, items, refitted(loaded, data, reading, replicates, seed))
     save_picture(figure, out)
-    print_answer(as_json, content, f"Saved {out}." + (f" {note}" if note else ""))
+    print_answer(as_json, content, text)
 
 
-def check_kind(kind: str, data: Path | None, offer: str | None, period: str | None, places: int) -> None:
-    """Refuse options that do not go together."""
+def frequent_offers(offers: Sequence[Sequence[Any]], n_offers: int) -> str:
+    """Return a sentence about which offers are in the picture, and how to draw another."""
+    which = "the most frequent offer" if len(offers) == 1 else f"the {len(offers)} most frequent offers"
+    return f"It shows {which} of {n_offers:,}; choose another with --offer, such as --offer '{joined(offers[0])}'."
+
+
+def check_kind(
+    kind: str, data: Path | None, offer: str | None, item: str | None, period: str | None, places: int
+) -> None:
+    """Raise a ValueError for options that do not work together."""
     if kind == "fit" and data is None:
         raise ValueError("--kind fit needs the choices: add --data.")
     if kind == "shares" and data is not None:
@@ -97,5 +103,7 @@ def check_kind(kind: str, data: Path | None, offer: str | None, period: str | No
         raise ValueError(f"--places is {places}: intervals exist for up to two places. Leave out --data for more.")
     if offer is not None and kind not in ("substitution", "shares", "demand"):
         raise ValueError(f"--offer does not work with --kind {kind}: leave it out.")
+    if item is not None and kind != "demand":
+        raise ValueError(f"--item does not work with --kind {kind}: leave it out.")
     if period is not None and kind != "shares":
         raise ValueError(f"--period does not work with --kind {kind}: leave it out.")

@@ -1,4 +1,4 @@
-"""The command ``rankstream predict``: what a saved model says of offers."""
+"""The command ``rankstream predict``: choice shares of a saved model for offers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,15 +50,15 @@ def predict(
     loaded = load_model(model)
     texts = (offer or []) if offers is None else read_offers(offers)
     wanted = [offer_in(text, loaded) for text in texts]
-    found: list[dict[Label, Any]]
+    predictions: list[dict[Label, Any]]
     if interval is not None:
         number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
     many = refitted(loaded, data, reading, replicates, seed)
     if interval is None or many is None:
-        found = [loaded.predict(items, forced=forced) for items in wanted]
+        predictions = [loaded.predict(items, forced=forced) for items in wanted]
     else:
-        found = [many.predict(items, interval, forced=forced) for items in wanted]
-    contents = [prediction_to_json(loaded, *row) for row in zip(wanted, found, strict=True)]
+        predictions = [many.predict(items, interval, forced=forced) for items in wanted]
+    contents = [prediction_to_json(loaded, *pair) for pair in zip(wanted, predictions, strict=True)]
     lines = []
     for text, content in zip(texts, contents, strict=True):
         lines.append(shown(text))
@@ -66,7 +66,8 @@ def predict(
         for item, share in sorted(content["shares"].items(), key=lambda pair: -pair[1]):
             margin = " [{:5.1f}, {:5.1f} ]".format(*(100 * end for end in ends[item])) if ends else ""
             lines.append(f"  {100 * share:5.1f} %{margin}  {shown(item)}")
-        if between := [shown(name) for name in content.get("between_levels", ())]:
+        between = [shown(name) for name in content.get("between_levels", ())]
+        if between:
             which = "is between two price levels" if len(between) == 1 else "are between two price levels each"
             lines.append(f"  ({', '.join(between)} {which}: shares are interpolated linearly between them.)")
         for item in map(shown, content["added"]):

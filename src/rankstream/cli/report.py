@@ -1,4 +1,4 @@
-"""The command ``rankstream report``: a page about a model and its choices, for people who start no server."""
+"""The command ``rankstream report``: write a page about a model and its choices."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rankstream.reports.make import Report
 
 TIME_SLICES = 12
-"""Parts of as many choices each, in the order of time, that shares are shown of."""
+"""Number of equal parts, in the order of time, in the chart of shares."""
 
 
 @per_market(together=True, takes_choices=lambda _: True)
@@ -65,30 +65,30 @@ def report(
     if data is None:
         raise ValueError("A report needs the choices that the model was fitted to: add --data.")
     check_target(out, "the report with --out")
-    for other in (model, data, margins, reading.contents, reading.rejects):
-        if other is not None and same_file(out, other):
-            raise ValueError(f"--out is {out}, which is also {other}: choose a separate file for the report.")
+    for path in (model, data, margins, reading.contents, reading.rejects):
+        if path is not None and same_file(out, path):
+            raise ValueError(f"--out is {out}, which is also {path}: choose a separate file for the report.")
     named = {
         "margins": margins, "at_most": at_most, "present": present, "currency": currency, "top": top,
         "replicates": replicates, "intervals": intervals, "folds": folds, "budget": budget, "seed": seed,
         "rivals": [name.strip() for name in rivals.split(",") if name.strip()] if compare else None,
     }  # fmt: skip
     if not model.is_dir():
-        made, content = make_report(model, data, title or f"What customers choose: {data.name}", named, reading)
-        show_report(out, made.html, content, margins, as_json)
+        page, content = make_report(model, data, title or f"What customers choose: {data.name}", named, reading)
+        save_report(out, page.html, content, margins, as_json)
         return
     pages: dict[str, Report] = {}
     contents: dict[str, Any] = {}
     for name, file in market_files(model).items():
         pages[name], contents[name] = make_report(file, data, name, named, reading)
     text = combine(pages, title or f"What customers choose: {model.name}")
-    show_report(out, text, {"markets": contents}, margins, as_json)
+    save_report(out, text, {"markets": contents}, margins, as_json)
 
 
 def make_report(
     file: Path, data: Path, title: str, named: dict[str, Any], reading: ReadingOptions
 ) -> "tuple[Report, dict[str, Any]]":
-    """Read a model and its choices, and report on them; the page, and what ``--json`` prints."""
+    """Read a model and its choices; return the report, and the content for ``--json``."""
     from rankstream.data.readers.unused_columns import unused_in
     from rankstream.decide.problem.offers import make_problem
     from rankstream.models.files import load_model
@@ -97,34 +97,34 @@ def make_report(
     model: Any = load_model(file)
     reading = reading.as_fitted(model)
     said: dict[str, Any] = {}
-    if named["margins"] is not None:  # checked before the work begins
+    if named["margins"] is not None:  # check the table of items before the work starts
         items, said = said_of_items(model, file, named["margins"], reading, {"at_most": named["at_most"]})
         make_problem(model, items.margins, **said)
         said["margins"] = items.margins
-    found = reading.read(data, time_slices=TIME_SLICES)
-    found = replace(found, unused=found.unused or unused_in(model.about))
-    check_choices(model, found.counts, data)
+    choices = reading.read(data, time_slices=TIME_SLICES)
+    choices = replace(choices, unused=choices.unused or unused_in(model.about))
+    check_choices(model, choices.counts, data)
     refits: Any = None if named["intervals"] else "Intervals were turned off by --no-intervals."
     if named["intervals"] and named["replicates"]:
-        refits = refitted_to(model, found.counts, named["replicates"], named["seed"])
+        refits = refitted_to(model, choices.counts, named["replicates"], named["seed"])
     if said and named["present"] == "recent":
-        said["present"] = present_offer(found)
+        said["present"] = present_offer(choices)
     elif said:
         said["present"] = offer_in(named["present"], model)
-    own = {name: named[name] for name in ("currency", "top", "rivals", "folds", "budget", "seed")}
+    options = {name: named[name] for name in ("currency", "top", "rivals", "folds", "budget", "seed")}
     with progress_watch() as watch, progress("reporting") as tell:
-        made = make(
-            model, found, title=title, source=f"{file.name} and {data.name}", intervals=refits,
-            progress=tell, watch=watch, **own, **said,
+        page = make(
+            model, choices, title=title, source=f"{file.name} and {data.name}", intervals=refits,
+            progress=tell, watch=watch, **options, **said,
         )  # fmt: skip
-    read = {"file": str(data), "records": found.rows, "format": found.format, "skipped": found.problems.total}
-    read |= {"choices": found.counts.observations, "offers": found.counts.assortments.n_offers}
-    told_of = describe_model(model, named["top"], None if isinstance(refits, str) else refits)
-    return made, {"read": read, "model": told_of, **made.content}
+    read = {"file": str(data), "records": choices.rows, "format": choices.format, "skipped": choices.problems.total}
+    read |= {"choices": choices.counts.observations, "offers": choices.counts.assortments.n_offers}
+    described = describe_model(model, named["top"], None if isinstance(refits, str) else refits)
+    return page, {"read": read, "model": described, **page.content}
 
 
-def show_report(out: Path, text: str, content: dict[str, Any], margins: Path | None, as_json: bool) -> None:
-    """Write the page, and say so."""
+def save_report(out: Path, text: str, content: dict[str, Any], margins: Path | None, as_json: bool) -> None:
+    """Write the page, and print where it is."""
     write_whole(out, text)
     size = len(text.encode())
     words = f"Saved {out} ({size / 1000:,.0f} kB): open it in a browser."

@@ -1,4 +1,4 @@
-"""The command ``rankstream serve``: a service that learns from choices as they arrive, and what keeps it in order."""
+"""The command ``rankstream serve``: run the service, and manage its tokens and data."""
 
 import os
 import time
@@ -31,7 +31,7 @@ serve.add_typer(token, name="token")
 
 @serve.callback()
 def private(context: typer.Context) -> None:
-    """Let nobody but the owner read what these commands write."""
+    """Make the files of these commands readable by their owner only."""
     before = os.umask(0o077)
     context.call_on_close(lambda: os.umask(before))
 
@@ -78,7 +78,7 @@ def run(
 
 
 def seconds(keep: str | None, option: str = "--keep") -> float | None:
-    """A time such as 30d in seconds."""
+    """Convert a time such as 30d to seconds."""
     from datetime import timedelta
 
     from rankstream.data.decay import as_reach
@@ -92,7 +92,7 @@ def seconds(keep: str | None, option: str = "--keep") -> float | None:
 
 
 def missing(error: ModuleNotFoundError) -> Exception:
-    """What to install, where a part of the extra is missing; the error itself where it is another."""
+    """Return an error that says what to install if the extra is missing; else the error itself."""
     known = ("fastapi", "uvicorn", "starlette", "pydantic", "prometheus_client", "httpx")
     return ValueError(MISSING) if (error.name or "").partition(".")[0] in known else error
 
@@ -114,8 +114,8 @@ def create(
     """
     from rankstream.service.storage import tokens
 
-    made = tokens.create(folder, market, may.split(","), name, seconds(expires, "--expires"))
-    print_answer(as_json, {"token": made}, made)
+    secret = tokens.create(folder, market, may.split(","), name, seconds(expires, "--expires"))
+    print_answer(as_json, {"token": secret}, secret)
 
 
 @token.command("list", cls=ShellCommand)
@@ -126,13 +126,14 @@ def list_tokens(folder: Folder, as_json: AsJson = False) -> None:
     """
     from rankstream.service.storage import tokens
 
-    found, lines = tokens.listed(folder), []
-    for one in found:
-        made, ends = (time.strftime("%Y-%m-%d", time.gmtime(one[when] or 0)) for when in ("made", "expires"))
-        words = f"{one['name']}  " if one["name"] else ""
-        words += "" if one["expires"] is None else f"{'expired' if one['expires'] <= time.time() else 'until'} {ends}  "
-        lines.append(f"{one['id']}  {made}  {words}may {', '.join(one['may'])}: {', '.join(one['markets'])}")
-    print_answer(as_json, {"tokens": found}, "\n".join(lines) or "There are no tokens.")
+    known, lines = tokens.listed(folder), []
+    for entry in known:
+        made, ends = (time.strftime("%Y-%m-%d", time.gmtime(entry[when] or 0)) for when in ("made", "expires"))
+        words = f"{entry['name']}  " if entry["name"] else ""
+        if entry["expires"] is not None:
+            words += f"expired {ends}  " if entry["expires"] <= time.time() else f"until {ends}  "
+        lines.append(f"{entry['id']}  {made}  {words}may {', '.join(entry['may'])}: {', '.join(entry['markets'])}")
+    print_answer(as_json, {"tokens": known}, "\n".join(lines) or "There are no tokens.")
 
 
 @token.command(cls=ShellCommand)

@@ -1,4 +1,4 @@
-"""The command ``rankstream show``: what is in a saved model."""
+"""The command ``rankstream show``: describe a saved model."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rankstream.models.files import Model
 
 MOST_PLACES = 12
-"""Places of a ranking that a line shows."""
+"""Items of a ranking in a line."""
 
 
 @per_market()
@@ -47,7 +47,7 @@ def show(
 
 
 def describe_model(model: "Model", top: int, many: "Bootstrap | None" = None) -> dict[str, Any]:
-    """What ``show`` reports, as JSON."""
+    """Return the output of ``show`` for JSON."""
     from rankstream.models.prices import usual_prices
     from rankstream.models.rankings import RankingModel
     from rankstream.reports.answers import Answers
@@ -69,7 +69,7 @@ def describe_model(model: "Model", top: int, many: "Bootstrap | None" = None) ->
 
 
 def as_text(content: dict[str, Any]) -> str:
-    """Where the model comes from, the customer types, the shares from everything, and who gains when an item goes."""
+    """Return the output of ``show`` as text."""
     rankings, items = content["rankings"], content["items"]
     at = " at price levels" if "prices" in content else ""
     prices, about = demand_lines(content) if "prices" in content else [], content["about"]
@@ -82,9 +82,9 @@ def as_text(content: dict[str, Any]) -> str:
     lines.append(f"\nThe largest customer types{' at usual prices' if prices else ''}{how}:")
     for segment in content["segments"]:
         lines.append(f"  {100 * segment['share']:5.1f} %{ends_of(segment)}  {_ranking(segment, content)}")
-    asked = [row for row in items if row["gains"] is not None]
+    shown_items = [row for row in items if row["gains"] is not None]
     rows = [("item", "share at usual prices" if prices else "share if all offered", "what sells instead")]
-    for row in asked:
+    for row in shown_items:
         parts = [(name, share) for name, share in list(row["gains"].items())[:3] if share > 0]
         gains = ", ".join(_gain(name, share, row.get("gains_intervals")) for name, share in parts)
         rows.append((shown(row["item"]), f"{100 * row['share']:.1f} %{ends_of(row)}", gains))
@@ -95,13 +95,13 @@ def as_text(content: dict[str, Any]) -> str:
     ]
     if content["replicates"] and any(row[2].count("(") for row in rows):
         lines.append("In parentheses: the interval starts at 0, so the data do not support it.")
-    if len(asked) < len(items):
-        lines.append(f"Only the {len(asked)} most chosen of {len(items):,} items are shown; --json lists all.")
+    if len(shown_items) < len(items):
+        lines.append(f"Only the {len(shown_items)} most chosen of {len(items):,} items are shown; --json lists all.")
     return "\n".join([*lines, *prices])
 
 
 def _ranking(segment: dict[str, Any], content: dict[str, Any]) -> str:
-    """A ranking in a line, with the no-choice item where it ends; of a long one, the beginning."""
+    """Return a ranking as text, truncated if it is long; it ends with the no-choice item."""
     names = [shown(name) for name in segment["ranking"]]
     if content["no_choice"] is not None and (content["segments_by"] == "whole rankings" or len(names) < 2):
         names.append(f"({shown(content['no_choice'])})")
@@ -110,7 +110,7 @@ def _ranking(segment: dict[str, Any], content: dict[str, Any]) -> str:
 
 
 def _gain(name: str, share: float, intervals: dict[str, list[float]] | None) -> str:
-    """Who gains how much; in parentheses where the interval begins at 0, so that the data do not support it."""
+    """Return an item and its gain; in parentheses if the interval starts at 0."""
     text = f"{shown(name)} {100 * share:.0f} %"
     if intervals is None:
         return text

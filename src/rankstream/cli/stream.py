@@ -1,4 +1,4 @@
-"""The command ``rankstream stream``: follow choices as they arrive, and keep a current model on disk."""
+"""The command ``rankstream stream``: follow choices as they arrive, and save a current model."""
 
 import errno
 import time
@@ -87,39 +87,39 @@ def stream(
 
 
 def given_levels(words: str | None) -> "PriceLevels | None":
-    """The levels that --price-levels names: of a stream, none can be read off records that are still to come."""
+    """Parse --price-levels, which must list the levels because a stream has no records yet."""
     if words is None:
         return None
     from rankstream.data.readers.prices import checked_levels
 
-    found = checked_levels(levels_in(words))
-    if isinstance(found, str | int):
+    levels = checked_levels(levels_in(words))
+    if isinstance(levels, str | int):
         raise ValueError(
             f"--price-levels is {words!r}, but a stream needs its levels before the first record: give them as "
             """JSON, such as {"tea": [3, 3.5]}."""
         )
-    return found
+    return levels
 
 
 def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> None:
-    """Until the end, Ctrl-C or a signal to end; the state is saved whichever it is."""
+    """Follow the source until its end or a signal, and save the state in any case."""
     console = make_console()
     if follower.resumed and not as_json:
         console.print(f"Resuming after {plural(follower.live.records, 'record')} of {follower.source}.")
-    last, told = time.monotonic(), -1
+    last, printed = time.monotonic(), -1
     with follower.signals():
         try:
             for step in follower.steps(to_end):
                 follower.take(step)
                 if time.monotonic() - last >= every or len(follower.alarms) > follower.told:
                     follower.save()
-                    last, told = time.monotonic(), follower.live.records
+                    last, printed = time.monotonic(), follower.live.records
                     with unless_hung_up(follower):
                         console.print(_status(follower, as_json))
         finally:
             follower.save()
     with unless_hung_up(follower):
-        if follower.live.records != told or not told:
+        if follower.live.records != printed or not printed:
             console.print(_status(follower, as_json))
         for note in follower.reader.dialect.notes:
             print_note(note)
@@ -134,7 +134,7 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
 
 @contextmanager
 def unless_hung_up(follower: "Follower") -> Iterator[None]:
-    """Print here; a terminal that is gone ends the stream, as its signal does, and is not an error."""
+    """Treat output to a closed terminal as a signal to stop, not as an error."""
     try:
         yield
     except OSError as error:
@@ -159,7 +159,7 @@ def _status(follower: "Follower", as_json: bool) -> str:
             "gap": certificate.gap,
         }
     if live.detect:
-        content |= {"waiting": live.waiting, "alarms": len(live.alarms), "changes": [asdict(one) for one in changes]}
+        content |= {"waiting": live.waiting, "alarms": len(live.alarms), "changes": list(map(asdict, changes))}
     if live.remark:
         content |= {"waiting": live.waiting, "remark": live.remark}
     if as_json:
@@ -168,7 +168,7 @@ def _status(follower: "Follower", as_json: bool) -> str:
     if "gap" in content:
         words = certificate_words(content["distance"], content["proven_least_distance"], content["gap"])
         shown += f"; {plural(content['offers'], 'offer')} of {plural(content['items'], 'item')}. {words}"
-    for one in changes:
-        shown += f". Change detected at choice {one.record:,} (since {one.since:,}): the counts restart"
+    for alarm in changes:
+        shown += f". Change detected at choice {alarm.record:,} (since {alarm.since:,}): the counts restart"
     skipped = "1 bad line was" if at.skipped == 1 else f"{at.skipped:,} bad lines were"
     return shown + (f". {skipped} skipped." if at.skipped else ".") + (f" {live.remark}" if live.remark else "")

@@ -1,4 +1,4 @@
-"""What was offered and chosen: offers, counts, forgetting, holding out, drift, readers, simulated markets."""
+"""Choice data: offers, counts, forgetting, hold-out splits, drift, readers, simulated markets."""
 
 from rankstream._core import old_names
 

@@ -13,21 +13,21 @@ from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.order import NO_ORDER, Order, Pairs, Precedence, check_pairs, precedence
 
-PLAIN = {str, int, bool, type(None)}  # what labels mostly are: nothing is wrong with them
+PLAIN = {str, int, bool, type(None)}  # label types that need no conversion and no further checks
 
 
 class Space(Protocol):
-    """What the solver needs to know of the set that an oracle minimises over: Assortments, or any other (Section 3)."""
+    """The set that an oracle minimises over, as the solver sees it: Assortments, or any other (Section 3)."""
 
     @property
     def n_coordinates(self) -> int:
         """The length of its points."""
 
     def vertex(self, ranking: ArrayLike) -> Vec:
-        """The point that an oracle's answer stands for."""
+        """Return the point of an oracle's answer."""
 
     def check_frequencies(self, frequencies: ArrayLike) -> Vec:
-        """The data of a round as an array of their own, or a ValueError."""
+        """Return a copy of the data of a round as an array, or raise a ValueError."""
 
 
 class Assortments:
@@ -69,10 +69,11 @@ class Assortments:
         self.offers = tuple(as_offer(f"Offer {number}", offer) for number, offer in enumerate(offers))
         if not self.offers:
             raise ValueError("There are no offers: give at least one, such as ('tea', 'cake').")
-        pairs = [] if order is None else [(plain(one), plain(other)) for one, other in check_pairs(order)]
-        given = dict.fromkeys(item for offer in self.offers for item in offer)
-        given.update(dict.fromkeys(item for pair in pairs for item in pair))
-        self.items = tuple(given) if items is None else as_offer("The list of items", items)
+        pairs = [] if order is None else [(plain(first), plain(second)) for first, second in check_pairs(order)]
+        if items is None:
+            self.items = tuple(dict.fromkeys(item for group in (*self.offers, *pairs) for item in group))
+        else:
+            self.items = as_offer("The list of items", items)
         self._code = {item: code for code, item in enumerate(self.items)}
         for number, offer in enumerate(self.offers):
             for item in offer:
@@ -87,12 +88,12 @@ class Assortments:
 
     @property
     def precedence(self) -> Precedence:
-        """Which items must be ranked before which, by their codes."""
+        """The partial order of the items' codes."""
         return self._precedence or Precedence(NO_ORDER, np.arange(self.n_items))
 
     @property
     def chains(self) -> tuple[Codes, ...] | None:
-        """The codes of each chain of the order, best first; none without an order, None if it is not made of chains."""
+        """The codes of each chain, best first; empty without an order, None if the order is not made of chains."""
         return self.precedence.chains if self.order else ()
 
     @property
@@ -117,9 +118,9 @@ class Assortments:
 
     @cached_property
     def no_choice_code(self) -> int | None:
-        """The code of the one item that is in every offer, which ends a ranking as "nothing" does; None without one.
+        """The code of the only item that is in every offer, such as "nothing"; None without one.
 
-        An item of the order does not end a ranking: others may have to come after it.
+        Items below it in a ranking are never chosen. An item of the order does not count: others may have to follow it.
         """
         everywhere = np.flatnonzero(np.bincount(self.members, minlength=self.n_items) == self.n_offers)
         if len(everywhere) != 1 or (self.order and (self.precedence.pairs == everywhere[0]).any()):
@@ -128,11 +129,11 @@ class Assortments:
 
     @cached_property
     def _numbers(self) -> dict[bytes, int]:
-        """The number of the first offer with these items, by their sorted codes: far smaller than sets of labels."""
+        """The number of each offer by its sorted codes, which need far less memory than sets of labels."""
         return self._number_offers({}, 0)
 
     def _number_offers(self, numbers: dict[bytes, int], first: int) -> dict[bytes, int]:
-        """Add the offers from the first on."""
+        """Add the offers from number ``first`` on; of equal offers, the first counts."""
         for number in range(first, self.n_offers):
             codes = self.members[self.indptr[number] : self.indptr[number + 1]]
             numbers.setdefault(array("i", np.sort(codes).tolist()).tobytes(), number)
@@ -140,7 +141,7 @@ class Assortments:
 
     @cached_property
     def places(self) -> dict[Hashable, dict[Label, int]]:
-        """What ``place`` found for offers as they were written: whoever follows a stream fills it, and checks once."""
+        """A cache of ``place`` by the offer as written, so that a stream checks every offer once."""
         return {}
 
     def code(self, item: Label) -> int:
@@ -183,11 +184,11 @@ class Assortments:
         except KeyError:
             return None
         number = self._numbers.get(array("i", codes).tobytes(), self.n_offers)
-        return number if number < self.n_offers else None  # assortments that grew from these share the dict
+        return number if number < self.n_offers else None  # larger assortments share the dictionary (see _with)
 
     def vertex(self, ranking: ArrayLike) -> Vec:
         """Return the vertex a(ranking): 1 where an item is the best ranked of its offer (codes, best first), else 0."""
-        from rankstream.data.vertex_kernels import vertex  # compiled, and not needed to read or ask a model
+        from rankstream.data.vertex_kernels import vertex  # imports numba, which reading and predicting do not need
 
         order = whole_numbers("A ranking's codes", ranking)
         out = np.empty(self.n_coordinates)
@@ -198,7 +199,7 @@ class Assortments:
     def extend(
         self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = (), order: Order = ()
     ) -> "Assortments":
-        """Larger assortments in which the old items and coordinates come first.
+        """Return larger assortments in which the old items and coordinates come first.
 
         ``items`` names new items that come next, offered or not; others follow as they appear. ``order`` adds pairs.
 
@@ -210,21 +211,22 @@ class Assortments:
         added, named, pairs = tuple(tuple(offer) for offer in offers), tuple(items), check_pairs(order)
         if not (named or pairs):
             return self._with(added)
-        every = (*self.items, *named, *(item for one in (*added, *pairs) for item in one))
-        return Assortments(self.offers + added, dict.fromkeys(plain(item) for item in every), (*self.order, *pairs))
+        all_items = (*self.items, *named, *(item for group in (*added, *pairs) for item in group))
+        return Assortments(self.offers + added, dict.fromkeys(map(plain, all_items)), (*self.order, *pairs))
 
     def _with(self, offers: Iterable[Iterable[Label]]) -> "Assortments":
-        """The same without looking at the old offers again: a stream may meet new ones all the time."""
+        """Add offers without checking the old ones again, because a stream may meet new offers all the time."""
         added = [as_offer(f"Offer {number}", offer) for number, offer in enumerate(offers, self.n_offers)]
         grown, code = Assortments.__new__(Assortments), self._code.copy()
         codes = [[code.setdefault(item, len(code)) for item in offer] for offer in added]
         grown._code, grown.items = code, (*self.items, *list(code)[self.n_items :])
-        grown.offers = (*self.offers, *(tuple(grown.items[k] for k in own) for own in codes))
-        ends = self.n_coordinates + np.cumsum([len(own) for own in codes], dtype=np.int64)
+        grown.offers = (*self.offers, *(tuple(grown.items[k] for k in row) for row in codes))
+        ends = self.n_coordinates + np.cumsum([len(row) for row in codes], dtype=np.int64)
         grown.indptr = _frozen(np.concatenate([self.indptr, ends]))
-        new = np.fromiter((k for own in codes for k in own), np.int64)
+        new = np.fromiter((k for row in codes for k in row), np.int64)
         grown.members = _frozen(np.concatenate([self.members, new]))
-        known = self._numbers if len(self._numbers) == self.n_offers else {}  # unless others went on before
+        # share the dictionary, unless other assortments have already been grown from these
+        known = self._numbers if len(self._numbers) == self.n_offers else {}
         grown.__dict__["_numbers"] = grown._number_offers(known, len(known))
         if self._precedence is not None:
             grown._precedence, grown.order = self._precedence.wider(grown.n_items), self.order
@@ -271,12 +273,12 @@ class Assortments:
 
 
 def plain(label: Label) -> Label:
-    """A numpy scalar as the Python value it equals, so that labels can be saved; anything else as it is."""
+    """Convert a numpy scalar to a Python value, so that labels can be saved; return anything else unchanged."""
     return label.item() if isinstance(label, np.number | np.bool_ | np.str_ | np.bytes_) else label
 
 
 def as_offer(name: str, offer: Iterable[Label]) -> tuple[Label, ...]:
-    """The labels of one offer, or of all items, checked: some, hashable, none missing and none twice."""
+    """Return the labels of an offer as a tuple; raise a ValueError if it is empty, or has a bad or repeated label."""
     if isinstance(offer, str | bytes) or not isinstance(offer, Iterable):
         raise ValueError(f"{name} is {offer!r}: give a tuple of items, such as ('tea', 'cake').")
     labels = tuple(offer)
@@ -302,6 +304,6 @@ def _frozen(values: ArrayLike) -> Codes:
     return array
 
 
-def _listed(items: Sequence[Label], most: int = 8) -> str:
-    shown = ", ".join(repr(item) for item in items[:most])
-    return shown if len(items) <= most else f"{shown}, ... ({len(items)} in all)"
+def _listed(items: Sequence[Label]) -> str:
+    shown = ", ".join(repr(item) for item in items[:8])
+    return shown if len(items) <= 8 else f"{shown}, ... ({len(items)} in all)"

@@ -1,4 +1,4 @@
-"""Whether choices that were read as one market changed in the course of time."""
+"""Test whether the choices of one data set changed over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ SPLIT_SHARES = (0.25, 0.5, 0.75)
 
 
 class RecordCounts(ChoiceCounts):
-    """Counts of records that come one after the other, for tests of what changed between two stretches of them.
+    """Counts for tests of change between two periods, in which a record with a large count is not many choices.
 
-    A record with a count is one moment, not many choices over time: ``effective_totals`` are by Kish's formula, as if
-    all choices of a record were one customer's. Records without counts are choices, as always.
+    A record with a count is one moment: ``effective_totals`` treat all of its choices as one customer's (Kish's
+    formula). Records without counts are single choices, as in ``ChoiceCounts``.
 
     >>> from rankstream import Assortments
     >>> counts = RecordCounts(Assortments([("tea", "pie")]))
@@ -41,16 +41,16 @@ class RecordCounts(ChoiceCounts):
 
     @property
     def effective_totals(self) -> Vec:
-        """For each offer, how many records of equal counts would be as certain, and no more than its choices."""
+        """For each offer, the effective number of records, at most its number of choices."""
         totals, squares = self._totals, getattr(self, "_squares", np.zeros(self._totals.size))
         return np.minimum(totals, np.divide(totals**2, squares, out=np.zeros(totals.size), where=squares > 0.0))
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change beyond noise: the time that divides the choices best, the p-value, and the item that moved most.
+    """A significant change: the time that divides the choices best, and the item whose share changed most.
 
-    ``p_value`` allows for all the offers and times looked at.
+    ``p_value`` is corrected for all offers and times tested.
     """
 
     time: Any
@@ -63,16 +63,16 @@ class Change:
 def change_over_time(
     slices: Sequence[ChoiceCounts], starts: Sequence[Any], level: float = CHANGE_LEVEL
 ) -> Change | None:
-    """Test at a few times whether choices before and after can be those of one market; the clearest change, or None.
+    """Test whether choices changed at one of a few times; return the most significant change, or None.
 
-    ``slices`` are counts over the same assortments in the order of time, ``starts`` when each begins. Offers and items
-    are tested at every time, by ``drift_report``; its p-values are multiplied by the number of times.
+    ``slices`` are counts over the same assortments in the order of time, and ``starts`` the time at which each begins.
+    ``drift_report`` tests offers and items at every time; its p-values are multiplied by the number of times.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie")])
     >>> early, late = ChoiceCounts(offers, [60, 40]), ChoiceCounts(offers, [10, 90])
-    >>> found = change_over_time([early, early, late, late], [1, 2, 3, 4])
-    >>> found.time, found.p_value < 1e-10, found.item, round(found.points)
+    >>> change = change_over_time([early, early, late, late], [1, 2, 3, 4])
+    >>> change.time, change.p_value < 1e-10, change.item, round(change.points)
     (3, True, 'tea', -50)
     """
     places = sorted({round(share * len(slices)) for share in SPLIT_SHARES} - {0, len(slices)})
@@ -84,14 +84,14 @@ def change_over_time(
         report = drift_report(before, after)
         p_value = min(1.0, report.p_value * len(places))
         if p_value < level and (best is None or p_value < best.p_value):
-            items = [(one.item, 100.0 * one.change) for one in report.items]
+            items = [(movement.item, 100.0 * movement.change) for movement in report.items]
             item, points = items[0] if items else _most_changed(before, after)
             best = Change(starts[place], p_value, item, points, len(report.moved))
     return best
 
 
 def _most_changed(before: ChoiceCounts, after: ChoiceCounts) -> tuple[Label, float]:
-    """The item whose share changed most, over all offers that were made before and after, in points."""
+    """Return the item whose share changed most over all offers of both periods, and the change in points."""
     cells = ItemCells.of(list(before.assortments.offers), np.array([before.tallies, after.tallies]))
     change = mean_change(cells)
     place = int(np.argmax(np.abs(change)))

@@ -13,14 +13,14 @@ from rankstream._core.types import Codes, Label, Mask, Vec
 from rankstream.data.assortments import Assortments, Space
 from rankstream.data.order import Order
 
-MAX_OBSERVATIONS = 2.0**53  # from which on one more would be lost to rounding
-MAX_KNOWN_OFFERS = 100_000  # ways to write an offer that are remembered
+MAX_OBSERVATIONS = 2.0**53  # beyond this, adding 1 to a float is lost to rounding
+MAX_KNOWN_OFFERS = 100_000  # cached ways to write an offer
 SHORT_BATCH = 4096  # choices: longer batches are added up in one pass over all coordinates; an estimate
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a round aims at: the frequencies p_t, which coordinates have any (None: all), and from how many choices."""
+    """The target of a round: the frequencies p_t, which coordinates were seen (None: all), and how many choices."""
 
     frequencies: Vec
     seen: Mask | None = None
@@ -30,8 +30,8 @@ class Target:
 class ChoiceCounts:
     """How often each item was chosen from each offer. The only mutable data.
 
-    Only one thread at a time may add choices or read while another adds. Give every thread counts of its own and add
-    them up with ``+``, or share a ``Live``, which has a lock.
+    Not safe for use by several threads at once. Give every thread its own counts and add them up with ``+``, or share
+    a ``Live``, which has a lock.
 
     Examples
     --------
@@ -74,13 +74,13 @@ class ChoiceCounts:
             places.clear()
         try:
             try:
-                found = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
-            except KeyError:  # an offer that is new here
+                codes = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
+            except KeyError:  # an offer that is not in the cache
                 places |= {offer: self.assortments.place(offer) for offer in set(offered) - places.keys()}
-                found = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
-        except (KeyError, TypeError, ValueError):  # offers that are lists, or a wrong record: look at one by one
-            found = list(self._coordinates(offered, chosen))
-        return np.fromiter(found, np.int64, len(found))
+                codes = [places[offer][choice] for offer, choice in zip(offered, chosen, strict=True)]
+        except (KeyError, TypeError, ValueError):  # offers are lists, or a record is wrong: check them one by one
+            codes = list(self._coordinates(offered, chosen))
+        return np.fromiter(codes, np.int64, len(codes))
 
     def _is_item(self, label: Any) -> bool:
         try:
@@ -101,7 +101,7 @@ class ChoiceCounts:
                 raise ValueError(f"Record {row}: {error}") from None
 
     def observe_coordinates(self, coordinates: ArrayLike, count: ArrayLike = 1) -> None:
-        """Add choices that are already coordinates (see ``Assortments.coordinate``): the fast way in."""
+        """Add choices given as coordinates (see ``Assortments.coordinate``): the fast way."""
         if _is_one(count) and self._add_ones(whole_numbers("Coordinates", coordinates)):
             return
         where, weights = self._checked(coordinates, count)
@@ -117,7 +117,7 @@ class ChoiceCounts:
         self._totals += np.add.reduceat(added, self.assortments.indptr[:-1])
 
     def _checked(self, coordinates: ArrayLike, count: ArrayLike) -> tuple[Codes, Vec]:
-        """The coordinates and one count for each, or a ValueError."""
+        """Return the coordinates and one count for each, or raise a ValueError."""
         where = whole_numbers("Coordinates", coordinates)
         try:
             amount = np.asarray(count, dtype=np.float64)
@@ -137,10 +137,10 @@ class ChoiceCounts:
         return where, np.broadcast_to(amount, where.shape)
 
     def _add_ones(self, where: Codes) -> bool:
-        """Add a short batch of choices in time that follows its length; False where it needs the other checks."""
+        """Add a short batch in time proportional to its length; return False where it needs the full checks."""
         if where.ndim != 1 or not 0 < where.size < SHORT_BATCH:
             return False
-        if np.maximum.reduce(where.view(np.uint64)) >= self._tallies.size:  # what is negative is huge here
+        if np.maximum.reduce(where.view(np.uint64)) >= self._tallies.size:  # negative numbers are huge as unsigned
             return False
         if not np.add.reduce(self._totals) + where.size < MAX_OBSERVATIONS:
             return False
@@ -150,7 +150,7 @@ class ChoiceCounts:
 
     @property
     def tallies(self) -> Vec:
-        """How often each coordinate was chosen; a view that cannot be written to."""
+        """How often each coordinate was chosen; a read-only view."""
         view = self._tallies.view()
         view.flags.writeable = False
         return view
@@ -168,7 +168,7 @@ class ChoiceCounts:
 
     @property
     def effective_totals(self) -> Vec:
-        """For each offer, how many choices of equal weight would make its frequencies as certain: here all of them."""
+        """For each offer, the effective number of choices behind its frequencies: here all of them."""
         return self._totals.copy()
 
     def frequencies(self) -> Vec:
@@ -178,7 +178,7 @@ class ChoiceCounts:
         return shares
 
     def digest(self) -> str:
-        """Return a short hash of the offers and tallies, whatever their order."""
+        """Return a short hash of the offers and tallies that does not depend on their order."""
         offers = self.assortments
         parts = []
         for number, offer in enumerate(offers.offers):
@@ -187,14 +187,14 @@ class ChoiceCounts:
         return blake2b("".join(sorted(parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def target(self) -> Target:
-        """Return the frequencies, with the offers not seen yet marked so that estimation can leave them out."""
+        """Return the frequencies, with a mask of the offers that have choices, so that estimation uses only these."""
         if self._totals.min() > 0:
             return Target(self._tallies / self._totals[self.assortments.owner], None, self.observations)
         seen = (self._totals > 0)[self.assortments.owner]
         return Target(self.frequencies(), seen, self.observations)
 
     def require_whole(self, purpose: str) -> None:
-        """Refuse counts that are not of whole choices, each counted once: what inference from their number needs."""
+        """Raise a ValueError unless all counts are whole and nothing is forgotten, as statistical tests need."""
         needs = f"{purpose} needs whole choices, each counted once"
         if self.forgets:
             raise ValueError(f"{needs}, but {type(self).__name__} forget: use ChoiceCounts.")
@@ -203,16 +203,16 @@ class ChoiceCounts:
             raise ValueError(f"{needs}, but a tally is {fractions[0]:g}: count without weights.")
 
     def extend(self, offers: Iterable[Iterable[Label]], items: Iterable[Label] = (), order: Order = ()) -> Self:
-        """Counts over more offers that remember the same, with no choices from the new offers."""
+        """Return a copy over more offers, with no choices from the new ones."""
         grown = self._like(self.assortments.extend(offers, items, order))
-        more = {"tallies": grown._tallies.size, "totals": grown._totals.size, "squares": grown._totals.size}
-        known = self.memory()
-        wider = {name: np.pad(known[name], (0, more[name] - known[name].size)) for name in known.keys() & more}
-        grown.remember(known | wider)
+        sizes = {"tallies": grown._tallies.size, "totals": grown._totals.size, "squares": grown._totals.size}
+        state = self.memory()
+        padded = {name: np.pad(state[name], (0, sizes[name] - state[name].size)) for name in state.keys() & sizes}
+        grown.remember(state | padded)
         return grown
 
     def copy(self) -> Self:
-        """Return a copy that remembers the same."""
+        """Return an independent copy."""
         twin = self._like(self.assortments)
         twin.remember(self.memory())
         return twin
@@ -247,7 +247,7 @@ def _is_one(count: Any) -> bool:
 
 
 def as_target(assortments: Space, data: "ChoiceCounts | Target | ArrayLike") -> Target:
-    """What a user hands over for one round, checked: counts, a frequency vector, or a target."""
+    """Convert counts, a frequency vector or a target to the target of one round, or raise a ValueError."""
     if isinstance(data, Target):
         return data
     if isinstance(data, ChoiceCounts):
@@ -260,7 +260,7 @@ def as_target(assortments: Space, data: "ChoiceCounts | Target | ArrayLike") -> 
 
 
 def as_rows(assortments: Assortments, rows: ArrayLike) -> Vec:
-    """A stream known in advance, one frequency vector per row, checked at once; an error names the row.
+    """Check a stream that is known in advance, one frequency vector per row; an error names the row.
 
     >>> as_rows(Assortments([("tea", "pie")]), [[0.5, 0.5], [1, 0]]).shape
     (2, 2)

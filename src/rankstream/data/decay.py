@@ -1,4 +1,4 @@
-"""Counts that forget: little by little with a half-life, or all at once beyond a window."""
+"""Counts that forget: gradually with a half-life, or all at once beyond a window."""
 
 import re
 from abc import abstractmethod
@@ -18,9 +18,9 @@ UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
 class ForgettingCounts(ChoiceCounts):
-    """What counts that forget have in common: a reach, in observations or in time, and a clock.
+    """Base class of counts that forget after a reach, in observations or in time.
 
-    Times are numbers, or datetimes, which are read as seconds (UTC where they name no zone).
+    Times are numbers, or datetimes, which are read as seconds (UTC where they have no zone).
     """
 
     forgets: ClassVar[bool] = True
@@ -37,11 +37,11 @@ class ForgettingCounts(ChoiceCounts):
         self.now = -np.inf
 
     def observe(self, offered: Any, chosen: Any, count: Any = 1, time: Any = None) -> None:
-        """Add one record, or many in their order, as ``ChoiceCounts`` do; with one time, or one for each record."""
+        """Add one record, or many in order, as ``ChoiceCounts`` do; with one time, or one for each record."""
         self.observe_coordinates(self.coordinates(offered, chosen), count, time)
 
     def observe_coordinates(self, coordinates: ArrayLike, count: ArrayLike = 1, time: Any = None) -> None:
-        """Add choices that are already coordinates, in their order."""
+        """Add choices given as coordinates, in order."""
         where, amounts = self._checked(coordinates, count)
         if self.by == "observations":
             if time is not None:
@@ -62,7 +62,7 @@ class ForgettingCounts(ChoiceCounts):
 
     @abstractmethod
     def _move_to(self, now: float) -> None:
-        """Let time pass; it never goes back."""
+        """Advance the clock; it never goes back."""
 
     @abstractmethod
     def _take(self, where: Codes, amounts: Vec, times: Vec) -> None:
@@ -73,15 +73,15 @@ class ForgettingCounts(ChoiceCounts):
 
 
 def as_reach(value: float | str | timedelta) -> float | timedelta:
-    """A half-life or a window: a number of observations, or a time, which may be text such as "7d" or "90min".
+    """Parse a half-life or a window: a number of observations, or a time such as "7d" or "90min".
 
     >>> as_reach("500"), as_reach("7d"), as_reach("1.5h")
     (500.0, datetime.timedelta(days=7), datetime.timedelta(seconds=5400))
     """
     if not isinstance(value, str):
         return value
-    found = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-z]*)", value.strip())
-    number, unit = (float(found[1]), found[2]) if found else (np.nan, "")
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-z]*)", value.strip())
+    number, unit = (float(match[1]), match[2]) if match else (np.nan, "")
     if not 0.0 < number * (UNITS.get(unit, np.nan) if unit else 1.0) < 1e13:
         raise ValueError(
             f"{value!r} is neither a number of choices nor a time: write 500, or 90s, 30min, 12h, 7d or 2w."
@@ -90,7 +90,7 @@ def as_reach(value: float | str | timedelta) -> float | timedelta:
 
 
 def reach_text(reach: float | timedelta | None) -> float | str | None:
-    """What ``as_reach`` reads back, for files.
+    """Return a half-life or a window in a form for files, which ``as_reach`` parses.
 
     >>> [as_reach(reach_text(timedelta(**reach))) for reach in ({"days": 7}, {"microseconds": 10})]
     [datetime.timedelta(days=7), datetime.timedelta(microseconds=10)]
@@ -99,7 +99,7 @@ def reach_text(reach: float | timedelta | None) -> float | str | None:
 
 
 def as_seconds(time: Any) -> Vec:
-    """Times as numbers: datetimes as seconds since 1970 (UTC where they name no zone), numbers as they are.
+    """Convert datetimes to seconds since 1970 (UTC where they have no zone); numbers stay as they are.
 
     >>> as_seconds([datetime(1970, 1, 2), 5]).tolist()
     [86400.0, 5.0]
@@ -120,16 +120,16 @@ def _seconds(moment: Any) -> float:
     return float(moment) if isinstance(moment, int | float) else np.nan
 
 
-MIN_OFFER_WEIGHT = 1e-200  # an offer whose choices weigh less together counts as never seen
+MIN_OFFER_WEIGHT = 1e-200  # an offer with less total weight counts as never seen
 
 
 class DecayingCounts(ForgettingCounts):
     """Counts in which a choice weighs half as much after every half-life: exponential forgetting.
 
-    By observations, every choice ages all those before it, whatever their offer; a record that counts n times is n
-    choices in a row. By time, ``now`` is the latest time seen, and late records weigh what their age leaves them. The
-    frequencies of an offer change only when it is offered; what fades meanwhile is ``effective_totals``, the number of
-    equally weighted choices that would be as certain: (sum of weights)^2 / (sum of squared weights).
+    By observations, every choice ages all earlier ones, whatever their offer; a record that counts n times is n
+    choices in a row. By time, ``now`` is the latest time seen, and late records are weighted by their age. The
+    frequencies of an offer change only when it is offered. Meanwhile ``effective_totals`` fade, the effective number
+    of choices: (sum of weights)^2 / (sum of squared weights).
 
     Examples
     --------
@@ -149,12 +149,12 @@ class DecayingCounts(ForgettingCounts):
 
     @property
     def half_life(self) -> float:
-        """After how many observations, or how much time, a choice weighs half."""
+        """Number of observations, or time, after which a choice counts half."""
         return self.reach
 
     @property
     def effective_totals(self) -> Vec:
-        """For each offer, how many choices of equal weight would make its frequencies as certain."""
+        """For each offer, the effective number of choices behind its frequencies."""
         return np.divide(self._totals**2, self._squares, out=np.zeros(self._totals.size), where=self._squares > 0.0)
 
     def _move_to(self, now: float) -> None:
@@ -188,8 +188,7 @@ class DecayingCounts(ForgettingCounts):
 
     def memory(self) -> dict[str, Any]:
         """Return the whole state as arrays."""
-        named = {"tallies": self._tallies, "totals": self._totals, "squares": self._squares}
-        return {**{name: array.copy() for name, array in named.items()}, "now": np.array(self.now)}
+        return super().memory() | {"squares": self._squares.copy(), "now": np.array(self.now)}
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Restore the state that ``memory`` returned."""
@@ -201,8 +200,8 @@ class DecayingCounts(ForgettingCounts):
 class WindowCounts(ForgettingCounts):
     """Counts of the latest choices only: the last ``size`` of them, or those less than ``size`` old.
 
-    By time, ``now`` is the latest time seen; records may come in any order. A call takes time in proportion to the
-    window: hand over records in batches. Records must count whole numbers, so that what leaves is taken off exactly.
+    By time, ``now`` is the latest time seen; records may arrive in any order. A call takes time in proportion to the
+    window, so add records in batches. Counts must be whole numbers, so that they can be subtracted exactly.
 
     Examples
     --------
@@ -245,10 +244,10 @@ class WindowCounts(ForgettingCounts):
             order = order[times[order] > self.now - self.reach]
             where, amounts, times = where[order], amounts[order], times[order]
         else:
-            left = self.reach - (amounts.sum() - np.cumsum(amounts))  # what the later records leave of the window
-            amounts = np.minimum(amounts, np.maximum(left, 0.0))
-        kept = amounts > 0.0
-        self._where, self._amounts, self._times = where[kept], amounts[kept], times[kept]
+            room = self.reach - (amounts.sum() - np.cumsum(amounts))  # places in the window not used by later records
+            amounts = np.minimum(amounts, np.maximum(room, 0.0))
+        inside = amounts > 0.0
+        self._where, self._amounts, self._times = where[inside], amounts[inside], times[inside]
         self._recount()
 
     def _recount(self) -> None:
@@ -273,7 +272,7 @@ class WindowCounts(ForgettingCounts):
 def make_counts(
     assortments: Assortments, half_life: float | timedelta | None, window: float | timedelta | None
 ) -> ChoiceCounts:
-    """Counts with a half-life, with a window, or for ever."""
+    """Return empty counts with a half-life, with a window, or that never forget."""
     if half_life is not None:
         return DecayingCounts(assortments, half_life)
     return ChoiceCounts(assortments) if window is None else WindowCounts(assortments, window)

@@ -1,4 +1,4 @@
-"""Drift reports: what changed between two periods, by offers and by items, with one verdict for both."""
+"""Drift reports: what changed between two periods, by offer and by item, with one verdict for both."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -13,15 +13,15 @@ from rankstream.data.item_changes import MIN_EXPECTED_CHOICES, ItemCells, ItemMo
 from rankstream.data.observations import some_offers
 
 Control = Literal["holm", "fdr"]
-MIN_CHOICES = 30.0  # in each period, below which nothing is compared
-MIN_SHARED = 0.5  # of the choices, from offers of both periods: below that, items are compared given the offers
+MIN_CHOICES = 30.0  # in each period; nothing is compared below
+MIN_SHARED = 0.5  # share of the choices from offers of both periods; below, items are compared through a logit
 
 
 @dataclass(frozen=True)
 class Movement:
     """One offer in two periods: its choices in each, the test, and the item whose share changed most.
 
-    ``p_value`` is of this offer alone, ``adjusted`` allows for all the offers looked at. ``before`` and ``after`` are
+    ``p_value`` is for this offer alone, ``adjusted`` is corrected for all offers tested. ``before`` and ``after`` are
     effective numbers of choices.
     """
 
@@ -83,25 +83,26 @@ class DriftReport:
 
     @property
     def changed(self) -> bool:
-        """Whether anything changed: the one verdict on offers and items together, wrong as rarely as ``level`` says."""
+        """Whether any offer or item changed; ``level`` bounds the false-alarm rate of both together."""
         return bool(self.moved or self.items)
 
     @property
     def p_value(self) -> float:
-        """The smallest p-value of all that was found, which allows for everything that was tested."""
-        return min([1.0, *(one.adjusted for one in self.movements), *(one.p_value for one in self.items)])
+        """The smallest p-value of all offers and items, corrected for the number of tests."""
+        return min([1.0, *(offer.adjusted for offer in self.movements), *(item.p_value for item in self.items)])
 
     @property
     def verdict(self) -> str:
-        """The result in one sentence, which also says how much could be compared."""
+        """The result in one sentence, with how much could be compared."""
         every = len(self.movements) + len(self.appeared) + len(self.vanished)
         if self.shortage:
             return self.shortage
         if self.items:
-            named = [one for one in self.items if abs(one.change) >= 0.0005] or self.items
-            names = ", ".join(f"{one.item} {100 * one.change:+.1f} points" for one in named[:3])
-            more = f" and {len(named) - 3} more" if len(named) > 3 else ""
-            return f"Tastes changed: {names}{more}{' at equal offers' * self.given_offers}."
+            visible = [item for item in self.items if abs(item.change) >= 0.0005] or self.items
+            names = ", ".join(f"{item.item} {100 * item.change:+.1f} points" for item in visible[:3])
+            more = f" and {len(visible) - 3} more" if len(visible) > 3 else ""
+            condition = " at equal offers" if self.given_offers else ""
+            return f"Tastes changed: {names}{more}{condition}."
         if self.moved:
             return f"Choices changed in {_offers(len(self.moved), self.tested)}, but no item changed across offers."
         if not self.tested and not self.tested_items:
@@ -109,7 +110,7 @@ class DriftReport:
                 return "No offer occurs in both periods, so nothing could be compared."
             return "No offer has enough choices in both periods, so nothing could be compared."
         if self.given_offers:
-            items = f"{self.tested_items:,} item{'s' * (self.tested_items != 1)}"
+            items = f"{self.tested_items:,} {'item' if self.tested_items == 1 else 'items'}"
             return f"No change found in {items} at equal offers; {_offers(self.tested, every)} could be compared alone."
         if 2 * self.tested < every:
             return f"No change found, but only {_offers(self.tested, every)} could be compared."
@@ -117,40 +118,41 @@ class DriftReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
-        names = ("before", "after", "p_value", "adjusted", "moved", "item", "change")
-        own = ("level", "control", "changed", "verdict", "tested", "tested_items", "given_offers")
+        of_report = ("level", "control", "changed", "verdict", "tested", "tested_items", "given_offers")
+        of_offer = ("before", "after", "p_value", "adjusted", "moved", "item", "change")
         return {
             "compared": "choices",
-            **{name: getattr(self, name) for name in own},
+            **{name: getattr(self, name) for name in of_report},
             "moved": len(self.moved),
-            "items": [asdict(one) | {"item": str(one.item)} for one in self.items],
+            "items": [asdict(item) | {"item": str(item.item)} for item in self.items],
             "offers": [
-                {"offer": list(map(str, one.offer))}
-                | {name: getattr(one, name) for name in names}
-                | {"item": str(one.item)}
-                for one in self.movements
+                {"offer": list(map(str, movement.offer))}
+                | {name: getattr(movement, name) for name in of_offer}
+                | {"item": str(movement.item)}
+                for movement in self.movements
             ],
             "appeared": [list(map(str, offer)) for offer in self.appeared],
             "vanished": [list(map(str, offer)) for offer in self.vanished],
         }
 
     def __str__(self) -> str:
-        found = f"{_offers(len(self.moved), self.tested)} changed ({self.control}, level {self.level:g})"
-        lines = [self.verdict, *([found] if self.tested else [])]
-        for one in self.moved:
-            offer = ", ".join(map(str, one.offer))
-            lines.append(f"{one.item} {100 * one.change:+.1f} points in ({offer}): p = {one.adjusted:.2g}")
+        lines = [self.verdict]
+        if self.tested:
+            lines.append(f"{_offers(len(self.moved), self.tested)} changed ({self.control}, level {self.level:g})")
+        for movement in self.moved:
+            offer, points = ", ".join(map(str, movement.offer)), 100 * movement.change
+            lines.append(f"{movement.item} {points:+.1f} points in ({offer}): p = {movement.adjusted:.2g}")
         for word, offers in (("new", self.appeared), ("no longer seen", self.vanished)):
             lines.extend(f"{word}: ({', '.join(map(str, offer))})" for offer in offers)
         return "\n".join(lines)
 
 
 def _offers(some: int, every: int) -> str:
-    return f"{some:,} of {every:,} offer{'s' * (every != 1)}"
+    return f"{some:,} of {every:,} {'offer' if every == 1 else 'offers'}"
 
 
 def shortage(before: float, after: float) -> str:
-    """Why so few choices are not compared, in a sentence; empty where there are enough.
+    """Return a sentence that there are too few choices to compare; empty where there are enough.
 
     >>> shortage(40, 2)
     'Not enough choices yet: 40 before and 2 after, and a comparison needs 30 in each period.'
@@ -171,21 +173,21 @@ def drift_report(
     control: Control = "holm",
     cumulative: bool = False,
 ) -> DriftReport:
-    """Test whether the choices of two periods can come from the same tastes, by offers and by items.
+    """Test whether tastes changed between two periods, offer by offer and item by item.
 
     Each offer of both periods gets Pearson's chi-square test of homogeneity, with rare items pooled until every
     expected number is at least 5; where nothing is left to compare the p-value is 1. Below 30 choices in a period
     nothing is compared.
 
-    ``DriftReport.items`` says which items are behind that. The clearest one, by Mantel and Haenszel's test over all
-    offers with it, comes first; then its choices are taken out, and the test is made again, until none is left beyond
-    ``level`` (by Bonferroni's method for all items). So one item that gains is one line, not one for each that loses.
-    Levels of one item, such as "tea @ 3.00", are one item.
+    ``DriftReport.items`` are the items behind the changes. The most significant one by Mantel and Haenszel's test over
+    all offers with it comes first. Then its choices are left out and the test is repeated, until no item is significant
+    at ``level`` (Bonferroni over all items). So one item that gains is one line, not one for each item that loses.
+    Price levels of one item, such as "tea @ 3.00", are one item.
 
     Where offers of both periods have less than half of the choices, items are compared through a logit with an effect
-    for every item at every price (``item_changes.by_logit``), so that a change is one at equal offers and prices.
+    for every item at every price (``item_changes.by_logit``): a change is then one at equal offers and prices.
 
-    Offers and items get half of the level each, so that ``DriftReport.changed`` is wrong as rarely as ``level`` says.
+    Offers and items get half of the level each, so that ``level`` bounds the false-alarm rate of both together.
 
     Parameters
     ----------
@@ -242,23 +244,32 @@ def drift_report(
         tested_items = count_comparable(cells, given_offers)
     families = 2 if tested_items and any(freedom for _, freedom, _ in tests) else 1
     adjusted = np.minimum(families * adjust(np.array([p for *_, p in tests]), control), 1.0)
-    movements = []
-    for number, pair, test, allowed in zip(shared, pairs, tests, adjusted.tolist(), strict=True):
-        offer, (first, second) = common.offers[number], pair.sum(axis=1).tolist()
-        change = pair[1] / second - pair[0] / first
-        most = int(np.abs(change).argmax())
-        largest = offer[most], float(change[most])
-        movements.append(Movement(offer, first, second, *test, allowed, allowed <= level, *largest))
-    alone = {frozenset(one.offer) for one in movements if one.moved}
-    items = changed_items(cells, alone, level, families, given_offers) if cells and tested_items else ()
-    movements.sort(key=lambda movement: movement.p_value)
-    appeared, vanished = (tuple(common.offers[k] for k in np.flatnonzero(some)) for some in (now & ~then, then & ~now))
-    found = tuple(movements), appeared, vanished
-    return DriftReport(*found, level, control, items, tested_items, given_offers, short)
+    movements = [
+        _movement(common.offers[number], pair, test, p_value, level)
+        for number, pair, test, p_value in zip(shared, pairs, tests, adjusted.tolist(), strict=True)
+    ]
+    moved = {frozenset(movement.offer) for movement in movements if movement.moved}
+    items = changed_items(cells, moved, level, families, given_offers) if cells and tested_items else ()
+    return DriftReport(
+        tuple(sorted(movements, key=lambda movement: movement.p_value)),
+        tuple(common.offers[number] for number in np.flatnonzero(now & ~then)),
+        tuple(common.offers[number] for number in np.flatnonzero(then & ~now)),
+        *(level, control, items, tested_items, given_offers, short),
+    )
+
+
+def _movement(
+    offer: tuple[Label, ...], table: Vec, test: tuple[float, int, float], adjusted: float, level: float
+) -> Movement:
+    """Describe the change of one offer, given its choices in a row for each period."""
+    before, after = table.sum(axis=1).tolist()
+    change = table[1] / after - table[0] / before
+    largest = int(np.abs(change).argmax())
+    return Movement(offer, before, after, *test, adjusted, adjusted <= level, offer[largest], float(change[largest]))
 
 
 def _in_common(before: ChoiceCounts, after: ChoiceCounts) -> tuple[Assortments, Vec]:
-    """The offers with choices in either period, equal ones as one; and effective numbers of choices, a row for each."""
+    """Return the offers of either period, and the effective number of choices of each coordinate, a row per period."""
     known: dict[frozenset[Label], tuple[Label, ...]] = {}
     for counts in (before, after):
         for number in np.flatnonzero(counts.totals):
@@ -269,16 +280,16 @@ def _in_common(before: ChoiceCounts, after: ChoiceCounts) -> tuple[Assortments, 
         whole, scale = counts.assortments, counts.effective_totals / np.maximum(counts.totals, 1e-300)
         for number in np.flatnonzero(counts.totals):
             place = common.place(whole.offers[number])
-            own = counts.tallies[whole.indptr[number] : whole.indptr[number + 1]]
-            row[[place[item] for item in whole.offers[number]]] += own * scale[number]
+            choices = counts.tallies[whole.indptr[number] : whole.indptr[number + 1]]
+            row[[place[item] for item in whole.offers[number]]] += choices * scale[number]
     return common, tallies
 
 
 def _homogeneity(table: Vec) -> tuple[float, int, float]:
-    """Pearson's statistic of a table of two rows with rare columns pooled, its degrees of freedom and its p-value.
+    """Return Pearson's statistic of a table of two rows, its degrees of freedom and its p-value.
 
-    The rarest columns are added up, so that both rows expect enough in every column left. Which columns are pooled
-    depends on the sums of both periods only, so the test stays valid.
+    The rarest columns are pooled until both rows expect enough in every column. Which columns are pooled depends only
+    on the sums of both periods, so the test stays valid.
     """
     from scipy.special import chdtrc
 
@@ -297,7 +308,7 @@ def _homogeneity(table: Vec) -> tuple[float, int, float]:
 
 
 def adjust(p_values: Vec, control: Control) -> Vec:
-    """P-values that allow for how many there are: by Holm's or by Benjamini and Hochberg's method.
+    """Adjust p-values for multiple testing, by Holm's or by Benjamini and Hochberg's method.
 
     >>> adjust(np.array([0.01, 0.04, 0.03]), "holm"), adjust(np.array([0.01, 0.04, 0.03]), "fdr")
     (array([0.03, 0.06, 0.06]), array([0.03, 0.04, 0.04]))

@@ -1,7 +1,7 @@
 """Tests of whether choices depend on more than the offers: on the period, on prices, or on a group.
 
-Where periods or groups share offers, records of one offer are compared, so that a test holds whatever model describes
-the choices. Where they do not, offers are compared with each other, through a logit.
+Where periods or groups share offers, records of the same offer are compared: such a test assumes no choice model.
+Where they do not, offers are compared with each other, through a logit.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,11 +24,11 @@ MAX_CELLS = 3_000_000  # offers at prices, times items: a logit of so many takes
 
 @dataclass(frozen=True)
 class ItemMovement:
-    """An item whose share changed over all offers with it, beyond what the items before it in the report explain.
+    """An item whose share changed over all offers with it, beyond what earlier items in the report explain.
 
-    ``change`` is the mean change of its share at equal offers and prices. ``p_value`` allows for everything that was
-    tested. ``offers`` is the number of offers with it that were compared, ``moved`` how many of these moved by
-    themselves. ``overall`` is the change of its share over all choices, which also has what offers and prices explain.
+    ``change`` is the mean change of its share at equal offers and prices. ``p_value`` is corrected for all tests.
+    ``offers`` is the number of compared offers with the item; ``moved`` of these changed significantly on their own.
+    ``overall`` is the change of its share over all choices, including the effect of other offers and prices.
     """
 
     item: Label
@@ -41,7 +41,7 @@ class ItemMovement:
 
 @dataclass(frozen=True, eq=False)
 class ItemCells:
-    """The choices of two periods, cell by cell: an item, at a price where labels say one, in an offer.
+    """The choices of two periods by cell: an item (at a price level, if its label has one) in an offer.
 
     ``tallies`` has a row per period; ``owner`` is the number of the offer, ``label`` that of the label and ``item``
     that of the label's item.
@@ -56,31 +56,31 @@ class ItemCells:
 
     @classmethod
     def of(cls, offers: list[tuple[Label, ...]], tallies: Vec) -> "ItemCells":
-        """Number offers, labels and items; levels of one item in one offer stay items of their own."""
+        """Number offers, labels and items; if an offer has two levels of one item, every label is an item."""
         labels = list(dict.fromkeys(label for offer in offers for label in offer))
         levels = PriceLevels.from_labels(labels)
-        own = {label: label if levels is None else levels.of(label)[0] for label in labels}
-        if any(len({own[label] for label in offer}) < len(offer) for offer in offers):
-            own = {label: label for label in labels}
-        items = tuple(dict.fromkeys(own.values()))
+        item_of = {label: label if levels is None else levels.of(label)[0] for label in labels}
+        if any(len({item_of[label] for label in offer}) < len(offer) for offer in offers):
+            item_of = {label: label for label in labels}
+        items = tuple(dict.fromkeys(item_of.values()))
         code, number = ({key: place for place, key in enumerate(keys)} for keys in (labels, items))
-        cells = [label for offer in offers for label in offer]
-        label, item = np.array([(code[one], number[own[one]]) for one in cells], dtype=np.int64).reshape(-1, 2).T
+        cells = [(code[label], number[item_of[label]]) for offer in offers for label in offer]
+        label, item = np.array(cells, dtype=np.int64).reshape(-1, 2).T
         owner = np.repeat(np.arange(len(offers)), [len(offer) for offer in offers])
         return cls(tallies, owner, label, item, items, tuple(map(frozenset, offers)))
 
     def period_totals(self, tallies: Vec) -> Vec:
-        """For each period and cell, the choices from the cell's offer."""
+        """Return, for each period and cell, the choices from the cell's offer."""
         return np.array([np.bincount(self.owner, row)[self.owner] for row in tallies])
 
     def by_item(self, values: Vec) -> Vec:
-        """Sums of the values of cells over items."""
+        """Sum the values of cells by item."""
         sums: Vec = np.bincount(self.item, values, len(self.items)).astype(np.float64)
         return sums
 
 
 def count_comparable(cells: ItemCells, given_offers: bool) -> int:
-    """How many items have enough choices to be compared, or offers that tell their changes from other effects."""
+    """Return how many items have enough choices, and enough different offers, to be compared."""
     if not cells.owner.size:
         return 0
     return int((_test(given_offers)(cells, np.ones(cells.owner.size))[0] < 1.0).sum())
@@ -89,32 +89,32 @@ def count_comparable(cells: ItemCells, given_offers: bool) -> int:
 def changed_items(
     cells: ItemCells, moved: set[frozenset[Label]], level: float, families: int, given_offers: bool
 ) -> tuple[ItemMovement, ...]:
-    """The items that changed, one after the other, each with the choices of those before it left out.
+    """Return the items that changed, most significant first, each tested without the choices of those before it.
 
-    ``moved`` are the offers that moved by themselves; p-values allow for all items and so many ``families`` of tests.
+    ``moved`` are the offers that changed on their own. P-values are corrected for all items and ``families`` of tests.
     """
-    left, found = np.ones(cells.owner.size), list[ItemMovement]()
+    left, movements = np.ones(cells.owner.size), list[ItemMovement]()
     first, second = (
         cells.by_item(row) / np.maximum(cells.by_item(total), 1e-300)
         for row, total in zip(cells.tallies, cells.period_totals(cells.tallies), strict=True)
     )
     overall = second - first  # of each item's share of all choices from offers with it
     change = mean_change(cells) if not given_offers else None
-    while len(found) < len(cells.items):
+    while len(movements) < len(cells.items):
         p_values, shift = _test(given_offers)(cells, left)
         by = shift if change is None else change
-        tied = p_values <= p_values.min() * (1.0 + 1e-9)  # of the last two items, name the larger change
+        tied = p_values <= p_values.min() * (1.0 + 1e-9)  # the last two items always tie: name the larger change
         clearest = int(np.argmax(np.where(tied, np.abs(by).round(9), -1.0)))
         p_value = min(1.0, float(p_values[clearest]) * families * len(cells.items))
         if p_value > level:
             break
-        own = cells.item == clearest
-        offers = [cells.offers[number] for number in np.unique(cells.owner[own]).tolist()]
-        alone = sum(offer in moved for offer in offers)
-        changes = float(by[clearest]), p_value, len(offers), alone, float(overall[clearest])
-        found.append(ItemMovement(cells.items[clearest], *changes))
-        left[own] = 0.0
-    return tuple(found)
+        of_item = cells.item == clearest
+        offers = [cells.offers[number] for number in np.unique(cells.owner[of_item]).tolist()]
+        n_moved = sum(offer in moved for offer in offers)
+        changes = float(by[clearest]), p_value, len(offers), n_moved, float(overall[clearest])
+        movements.append(ItemMovement(cells.items[clearest], *changes))
+        left[of_item] = 0.0
+    return tuple(movements)
 
 
 def _test(given_offers: bool) -> Callable[[ItemCells, Vec], tuple[Vec, Vec]]:
@@ -122,7 +122,7 @@ def _test(given_offers: bool) -> Callable[[ItemCells, Vec], tuple[Vec, Vec]]:
 
 
 def by_offers(cells: ItemCells, left: Vec) -> tuple[Vec, Vec]:
-    """For each item, the p-value of Mantel and Haenszel's test over all offers with it; and its surplus later."""
+    """Return each item's p-value by Mantel and Haenszel's test over all offers with it, and its surplus of choices."""
     from scipy.special import chdtrc
 
     tallies = cells.tallies * left
@@ -138,12 +138,12 @@ def by_offers(cells: ItemCells, left: Vec) -> tuple[Vec, Vec]:
 
 
 def by_logit(cells: ItemCells, left: Vec) -> tuple[Vec, Vec]:
-    """For each item, the p-value of a change given the offers: the score test of a logit; and the change of its share.
+    """Return each item's p-value by a score test in a logit, and the change of its share, given the offers.
 
-    A logit with an effect for every label is fitted to both periods together. The score of an item's change, less what
-    those effects explain, is compared with its variance over offers, so that a market that is no logit raises no alarm
-    as long as offers come from the same source in both periods. Where an item is offered more often in one of them,
-    offers with it and without it have effects of their own: what it takes from others is no change of tastes.
+    A logit with an effect for every label is fitted to both periods together. The score of an item's change, net of
+    those effects, is compared with its variance over offers. So a market that is not a logit raises no false alarm as
+    long as offers come from the same source in both periods. Where an item is offered more often in one period, offers
+    with and without it get separate effects: the choices it takes from other items are not a change of tastes.
     """
     from scipy.special import stdtr
 
@@ -185,7 +185,7 @@ def by_logit(cells: ItemCells, left: Vec) -> tuple[Vec, Vec]:
 
 
 def _strata(cells: ItemCells) -> Codes:
-    """For each offer, the number of its kind: which of the items it has whose presence changed most."""
+    """Group offers by the presence of the items that are offered much more often in one period."""
     inside = np.zeros((len(cells.offers), len(cells.items)))
     inside[cells.owner, cells.item] = 1.0
     totals = np.array([np.bincount(cells.owner, row) for row in cells.tallies])
@@ -197,7 +197,7 @@ def _strata(cells: ItemCells) -> Codes:
 
 
 def fit_logit(inside: Vec, counts: Vec) -> Vec:
-    """The shares of the likeliest logit, offers by labels: minorisation, then Newton's steps while they climb."""
+    """Fit a logit by maximum likelihood (minorisation, then Newton steps); return its shares, offers by labels."""
     totals, chosen = counts.sum(axis=1), counts.sum(axis=0)
     worth = np.where(chosen > 0.0, 1.0, 0.0)
     for _ in range(50):
@@ -222,7 +222,7 @@ def _shares(inside: Vec, worth: Vec) -> Vec:
 
 
 def mean_change(cells: ItemCells) -> Vec:
-    """The change of each item's share, offers weighed as a difference of two means weighs them."""
+    """Return the mean change of each item's share, offers weighted as in a difference of two means."""
     first, second = np.maximum(cells.period_totals(cells.tallies), 1e-300)
     weights = first * second / (first + second)
     change = cells.by_item(weights * (cells.tallies[1] / second - cells.tallies[0] / first))
@@ -234,7 +234,7 @@ def price_p_value(strata: Iterable[tuple[Vec, Codes, Vec]]) -> float:
 
     The statistic is the sum of the prices of what was chosen, each less the item's mean price in the offer. Its
     variance over all ways to shuffle the choices is exact (Hoeffding 1951), and its distribution is taken as normal.
-    Each stratum is an offer: the weight of each record, the position of the item chosen, and the price of every item.
+    Each stratum is an offer: the weight of each record, the position of the chosen item, and the price of every item.
     The p-value is two-sided; NaN where no two records can be compared.
 
     >>> chosen, prices = np.array([0] * 30 + [1] * 30), np.array([[2.0, 3.0]] * 30 + [[3.0, 3.0]] * 30)
@@ -257,10 +257,9 @@ def price_p_value(strata: Iterable[tuple[Vec, Codes, Vec]]) -> float:
 def logit_price_p_value(strata: Mapping[Any, tuple[Vec, Codes, Vec]]) -> float:
     """Test whether choices depend on prices given the offers: the score test of a price coefficient in a logit.
 
-    The strata are as ``price_p_value`` takes them, by their group and their offer; the items of each group have effects
-    of their own. The score, less what these explain, is compared with its variance over offers at prices, so that a
-    market that is no logit raises no alarm as long as prices are not set by what else is offered. NaN where too few
-    offers are behind it.
+    The strata are those of ``price_p_value``, by group and offer; every item of every group has an effect. The score,
+    net of these effects, is compared with its variance over offers at prices. So a market that is not a logit raises
+    no false alarm as long as prices do not depend on what else is offered. NaN with too few offers.
     """
     from scipy.special import stdtr
 
@@ -293,9 +292,9 @@ def logit_price_p_value(strata: Mapping[Any, tuple[Vec, Codes, Vec]]) -> float:
 def group_p_value(tables: Iterable[Vec]) -> tuple[float, Vec]:
     """Test whether choices differ between groups that see the same offers: the generalised Mantel-Haenszel test.
 
-    Each table is an offer: a row for each group, a column for each item, the same for all offers. Returned are the
-    p-value (NaN where no two groups can be compared), and by how many percentage points each group takes each item
-    more often than all groups together.
+    Each table is an offer: a row for each group, a column for each item, the same for all offers. Returns the p-value
+    (NaN where no two groups can be compared), and by how many percentage points each group chooses each item more often
+    than all groups together.
     """
     from scipy.special import chdtrc
 

@@ -1,4 +1,4 @@
-"""Parts of what was counted: offers that were seen, those of a fold, and ways of holding choices out."""
+"""Subsets of counts: observed offers, some of the offers, and hold-out splits."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -19,11 +19,11 @@ WAYS = ("assortments", "choices", "time")
 def splits(
     counts: ChoiceCounts | Sequence[ChoiceCounts], holdout: Holdout = "assortments", folds: int = 5, seed: int = 0
 ) -> list[Split]:
-    """Pairs of counts, to fit to and to test on; all know the same items, and every offer in them has choices.
+    """Split counts into pairs to fit to and to test on, over the same items; every offer in them has choices.
 
-    ``"assortments"`` deals the offers out to ``folds`` parts and tests on each in turn: how well are offers predicted
-    that nobody has seen? ``"choices"`` deals every single choice out. ``"time"`` takes a sequence of counts, earliest
-    first, and tests on each but the first after fitting to all before it.
+    ``"assortments"`` divides the offers into ``folds`` parts and tests on each in turn: how well does a model predict
+    new offers? ``"choices"`` divides the single choices. ``"time"`` takes a sequence of counts, earliest first, and
+    tests on each one after fitting to all before it.
 
     >>> offers = Assortments([("tea", "pie"), ("pie", "cake")])
     >>> for fitted, tested in splits(ChoiceCounts(offers, [3, 1, 2, 2]), folds=2):
@@ -95,22 +95,22 @@ def _recount(counts: ChoiceCounts, common: Assortments) -> ChoiceCounts:
 
 
 def some_offers(whole: Assortments, numbers: ArrayLike) -> tuple[Assortments, Codes]:
-    """Some of the offers over the same items, and the coordinates that theirs were: how all drop what nobody was shown.
+    """Return some of the offers over the same items, and the coordinates that they had in ``whole``.
 
     >>> fewer, places = some_offers(Assortments([("tea", "pie"), ("pie", "cake")]), [1])
     >>> fewer.items, fewer.offers, places
     (('tea', 'pie', 'cake'), (('pie', 'cake'),), array([2, 3]))
     """
-    kept = np.asarray(numbers, dtype=np.int64).tolist()
-    if kept == list(range(whole.n_offers)):
+    selected = np.asarray(numbers, dtype=np.int64).tolist()
+    if selected == list(range(whole.n_offers)):
         return whole, np.arange(whole.n_coordinates)
-    places = [np.arange(whole.indptr[number], whole.indptr[number + 1]) for number in kept]
-    fewer = Assortments([whole.offers[number] for number in kept], whole.items, whole.order)
+    places = [np.arange(whole.indptr[number], whole.indptr[number + 1]) for number in selected]
+    fewer = Assortments([whole.offers[number] for number in selected], whole.items, whole.order)
     return fewer, np.concatenate(places)
 
 
 def restrict(counts: ChoiceCounts, numbers: ArrayLike) -> ChoiceCounts:
-    """Counts over some of the offers, with the same items: those of the others stay known.
+    """Return counts over some of the offers; all items stay known.
 
     >>> offers = Assortments([("tea", "pie"), ("pie", "cake")])
     >>> fewer = restrict(ChoiceCounts(offers, [3, 1, 2, 2]), [1])
@@ -122,7 +122,7 @@ def restrict(counts: ChoiceCounts, numbers: ArrayLike) -> ChoiceCounts:
 
 
 def seen_offers(counts: ChoiceCounts) -> Codes:
-    """The numbers of the offers with choices, of which there must be some."""
+    """Return the numbers of the offers with choices; raise a ValueError if there are none."""
     numbers = np.flatnonzero(counts.totals > 0.0)
     if not numbers.size:
         raise ValueError("The counts have no observations yet: observe some choices first.")
@@ -130,7 +130,7 @@ def seen_offers(counts: ChoiceCounts) -> Codes:
 
 
 def observed(counts: ChoiceCounts) -> ChoiceCounts:
-    """The same choices without the offers that nobody was shown, and with equal offers counted as one."""
+    """Drop the offers without choices, and merge equal offers."""
     whole = counts.assortments
     shown = seen_offers(counts).tolist()
     first: dict[frozenset[Label], int] = {}
@@ -142,7 +142,7 @@ def observed(counts: ChoiceCounts) -> ChoiceCounts:
 
 
 def impossible_choices(offers: Assortments, amounts: Vec) -> Codes:
-    """The coordinates that were chosen although their offer has an item which the order puts before theirs.
+    """Return the coordinates with choices whose offer has an item that the order ranks above the chosen one.
 
     >>> impossible_choices(Assortments([("tea", "pie")], order=[("tea", "pie")]), np.array([3.0, 1.0]))
     array([1])
@@ -151,12 +151,12 @@ def impossible_choices(offers: Assortments, amounts: Vec) -> Codes:
         return np.zeros(0, dtype=np.int64)
     chosen = np.flatnonzero(amounts > 0.0)
     above, whole = offers.precedence.above, np.split(offers.members, offers.indptr[1:-1])
-    beaten = [above[whole[offers.owner[k]], offers.members[k]].any() for k in chosen]
-    return chosen[np.array(beaten, dtype=np.bool_)]
+    impossible = [above[whole[offers.owner[k]], offers.members[k]].any() for k in chosen]
+    return chosen[np.array(impossible, dtype=np.bool_)]
 
 
 def contradiction(counts: ChoiceCounts) -> str:
-    """How many choices contradict the order of the items, in one sentence; nothing where none does."""
+    """Return a sentence with the number of choices that contradict the order of the items; empty if none does."""
     offers = counts.assortments
     places = impossible_choices(offers, counts.tallies)
     if not places.size:

@@ -1,4 +1,4 @@
-"""Precedence: which items may never be ranked below which others, such as a dearer version above a cheaper one."""
+"""Precedence: a partial order of the items that rankings must respect, such as cheaper price levels first."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ NO_PAIRS.flags.writeable = False
 
 @dataclass(frozen=True, eq=False)
 class Precedence:
-    """A partial order of item codes: ``above[a, b]`` says that a must come before b, ``pairs`` are its neighbours.
+    """A partial order of item codes: item a must come before b where ``above[a, b]``; ``pairs`` are its neighbours.
 
-    ``sequence`` are all items in an order that respects it. Rankings that do are called admissible. Without any pair,
-    ``above`` is empty.
+    ``sequence`` is a list of all items that respects the order. Rankings that do are called admissible. Without any
+    pair, ``above`` is empty.
     """
 
     above: Mask
@@ -40,7 +40,7 @@ class Precedence:
         """The items of each chain, best first, if any two connected items are comparable; else None."""
         firsts, seconds = (set(column) for column in self.pairs.T.tolist())
         if len(firsts) < len(self.pairs) or len(seconds) < len(self.pairs):
-            return None  # an item with two next ones, or two before it
+            return None  # an item has two successors or two predecessors
         following = dict(self.pairs.tolist())
         chains = []
         for first in sorted(firsts - seconds):
@@ -52,12 +52,12 @@ class Precedence:
 
     @cached_property
     def _before(self) -> list[list[int]]:
-        """For every item those that must come before it, in an order that respects the order."""
+        """For every item the ones that must come before it, in an admissible sequence."""
         place = np.argsort(self.sequence)
         return [sorted(np.flatnonzero(column).tolist(), key=place.__getitem__) for column in self.above.T]
 
     def wider(self, n_items: int) -> "Precedence":
-        """The same order among more items, of which the new ones are free.
+        """Return the same order for more items; the new ones are unordered.
 
         >>> precedence({"a": 0, "b": 1}, [("b", "a")]).wider(3).sequence.tolist()
         [1, 0, 2]
@@ -71,9 +71,9 @@ class Precedence:
         return Precedence(above, sequence)
 
     def lift(self, ranking: Iterable[int]) -> Codes:
-        """A ranking in which every item is preceded by what must come before it, else as given.
+        """Make a ranking admissible: move the items that must precede an item directly before it.
 
-        Where what is lifted wins no offer that is left at that place, the ranking chooses as it did.
+        The choices stay the same if no moved item wins an offer at its new place.
         """
         lifted: dict[int, None] = {}
         for item in ranking:
@@ -82,7 +82,7 @@ class Precedence:
         return np.array(list(lifted), dtype=np.int64)
 
     def settle(self, rankings: Codes, n_old: int) -> Codes:
-        """Admissible rankings in which the first ``n_old`` items keep their sequence, and others are near their place.
+        """Make rankings admissible: the first ``n_old`` items keep their sequence, others stay near their place.
 
         Among themselves, the old items must respect the order already.
         """
@@ -91,18 +91,19 @@ class Precedence:
             old = [item for item in ranking if item < n_old]
             place = {item: at for at, item in enumerate(ranking)}
             before = {item: set(self._before[item]) for item in ranking}
-            for one, other in pairwise(old):
-                before[other].add(one)
+            for first, second in pairwise(old):
+                before[second].add(first)
             order: dict[int, None] = {}
             while before:
-                item = min((item for item, first in before.items() if first <= order.keys()), key=place.__getitem__)
+                ready = [item for item, needed in before.items() if needed <= order.keys()]
+                item = min(ready, key=place.__getitem__)
                 del before[item]
                 order[item] = None
             settled.append(list(order))
         return np.array(settled, dtype=np.int64).reshape(rankings.shape)
 
     def respects(self, orders: ArrayLike) -> Mask:
-        """Which rankings, rows of codes, are admissible.
+        """Return which rankings (rows of codes) are admissible.
 
         >>> order = precedence({"a": 0, "b": 1, "c": 2}, [("a", "c")])
         >>> order.respects([[1, 0, 2], [2, 1, 0]])
@@ -113,53 +114,54 @@ class Precedence:
         return respected
 
     def check(self, orders: Codes) -> None:
-        """Refuse rankings, rows of codes, of which one is not admissible."""
+        """Raise a ValueError if a ranking (a row of codes) is not admissible."""
         if self.above.size and orders.size and not self.respects(orders).all():
             wrong = orders[int(np.argmin(self.respects(orders)))].tolist()
             raise ValueError(f"The ranking {wrong} violates the order: use an oracle that keeps it (oracles.auto).")
 
     def among(self, codes: Codes) -> list[list[int]]:
-        """The neighbours that are left of the order among some of the items."""
+        """Return the neighbours of the order restricted to some of the items."""
         return codes[neighbours(self.above[np.ix_(codes, codes)])].tolist() if self.above.size else []
 
     def closed(self, members: Iterable[int]) -> list[int]:
-        """Items and all that must come after any of them, ascending: untouched as long as the items are."""
+        """Return the items and all that must come after any of them, ascending."""
         items = list(members)
         return sorted({*items, *np.flatnonzero(self.above[items].any(axis=0)).tolist()})
 
     def best(self, members: Iterable[int]) -> list[int]:
-        """The items that no other of them must come before: only these can win an offer of all."""
+        """Return the items that no other of them must precede: only these can be chosen from an offer of all."""
         items = list(members)
         return [item for item in items if not self.above[items, item].any()]
 
 
 def precedence(code: Mapping[Label, int], order: Order) -> Precedence:
-    """The partial order of item codes that pairs of labels generate; a cycle is a ValueError.
+    """Return the partial order of item codes that pairs of labels generate; a cycle is a ValueError.
 
     >>> order = precedence({"a": 0, "b": 1, "c": 2}, [("c", "b"), ("b", "a"), ("c", "a")])
     >>> order.pairs.tolist(), order.chains
     ([[1, 0], [2, 1]], (array([2, 1, 0]),))
     """
     after: list[set[int]] = [set() for _ in code]
-    for one, other in check_pairs(order):
-        for item in (one, other):
+    for first, second in check_pairs(order):
+        for item in (first, second):
             if item not in code:
                 raise ValueError(f"The order names {item!r}, which is not among the items: add it.")
-        after[code[one]].add(code[other])
-    sequence = _sorted(after, list(code))
+        after[code[first]].add(code[second])
+    sequence = _topological_order(after, list(code))
     size = len(after) if any(after) else 0
     above = np.zeros((size, size), dtype=np.bool_)
     for item in reversed(sequence):
-        for other in after[item]:
-            above[item] |= above[other]
-            above[item, other] = True
-    for array in (above, numbers := np.array(sequence, dtype=np.int64)):
+        for later in after[item]:
+            above[item] |= above[later]
+            above[item, later] = True
+    codes = np.array(sequence, dtype=np.int64)
+    for array in (above, codes):
         array.flags.writeable = False
-    return Precedence(above, numbers)
+    return Precedence(above, codes)
 
 
 def neighbours(above: Mask) -> Codes:
-    """The pairs of a transitive order between which nothing has to come, ascending."""
+    """Return the pairs of a transitive order that have no item between them, ascending."""
     used = np.flatnonzero(above.any(axis=0) | above.any(axis=1))
     part = above[np.ix_(used, used)].astype(np.float32)
     pairs = np.argwhere((part > 0.0) & (part @ part == 0.0))
@@ -169,7 +171,7 @@ def neighbours(above: Mask) -> Codes:
 
 
 def check_pairs(order: Any) -> list[tuple[Label, Label]]:
-    """The pairs of an order as tuples of two different labels."""
+    """Return the pairs of an order as tuples of two different labels, or raise a ValueError."""
     if isinstance(order, str) or not isinstance(order, Iterable):
         raise ValueError(f"The order is {order!r}: give pairs of items, such as [('tea @ 3.00', 'tea @ 3.50')].")
     pairs = []
@@ -182,25 +184,26 @@ def check_pairs(order: Any) -> list[tuple[Label, Label]]:
     return pairs
 
 
-def same_order(one: Mask, other: Mask, size: int) -> bool:
-    """Whether two orders, each empty or of ``size`` items or more, agree on the first of them."""
+def same_order(first: Mask, second: Mask, size: int) -> bool:
+    """Return whether two orders, each empty or of ``size`` items or more, agree on the first ``size`` items."""
     free = np.zeros((size, size), dtype=np.bool_)
-    return np.array_equal(one[:size, :size] if one.size else free, other[:size, :size] if other.size else free)
+    one, two = (above[:size, :size] if above.size else free for above in (first, second))
+    return np.array_equal(one, two)
 
 
 def refuse_order(order: Pairs, name: str, instead: str) -> None:
-    """Refuse an order, for what cannot keep one; ``instead`` is the remedy."""
+    """Raise a ValueError if there is an order, for methods without support for one; ``instead`` is the remedy."""
     if order:
-        one, other = order[0]
-        raise ValueError(f"{name} does not support an order of the items, such as {one!r} before {other!r}: {instead}.")
+        low, high = order[0]
+        raise ValueError(f"{name} does not support an order of the items, such as {low!r} before {high!r}: {instead}.")
 
 
-def _sorted(after: list[set[int]], labels: list[Label]) -> list[int]:
-    """All items in an order that respects the pairs, the least codes first; a cycle is a ValueError."""
+def _topological_order(after: list[set[int]], labels: list[Label]) -> list[int]:
+    """Return all items in a sequence that respects the pairs, small codes first; a cycle is a ValueError."""
     sorter = TopologicalSorter(dict.fromkeys(range(len(after)), ()))
-    for item, others in enumerate(after):
-        for other in others:
-            sorter.add(other, item)
+    for item, successors in enumerate(after):
+        for successor in successors:
+            sorter.add(successor, item)
     try:
         sorter.prepare()
     except CycleError as error:

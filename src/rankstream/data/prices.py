@@ -1,4 +1,4 @@
-"""Price levels: an item at a price is an item of its own, such as ``tea @ 3.50``, never ranked above a cheaper one."""
+"""Price levels: an item at a price is a separate item, such as ``tea @ 3.50``, never ranked above a cheaper level."""
 
 import re
 from bisect import bisect_left
@@ -20,7 +20,7 @@ from rankstream.data.order import Pairs
 AT = " @ "
 MIN_DECIMALS = 2
 MOST_LEVELS = 12
-PRICE_ROUNDING = 1e-9  # a price this part beyond the lowest or highest one counts as that one
+PRICE_ROUNDING = 1e-9  # relative: a price so little beyond the lowest or highest level counts as that level
 
 
 @dataclass(frozen=True)
@@ -56,35 +56,35 @@ class PriceLevels:
         levels: object = self.levels  # whatever the caller gave
         if not isinstance(levels, Mapping) or not levels:
             raise ValueError(f"The levels are {self.levels!r}: give prices for each item, such as {{'tea': [3, 3.5]}}.")
-        given = {plain(item): _levels(item, prices) for item, prices in self.levels.items()}
+        checked = {plain(item): _levels(item, prices) for item, prices in self.levels.items()}
         ends = {plain(item): tuple(bins) for item, bins in self.bins.items()}
         for item, bins in ends.items():
-            prices = given.get(item, ())
+            prices = checked.get(item, ())
             within = zip(bins, prices, bins[1:], strict=False)
             if len(bins) != len(prices) + 1 or not prices or not all(a <= price <= b for a, price, b in within):
                 raise ValueError(f"The bins {bins} of {item!r} do not enclose its levels {prices}: give their ends.")
-        object.__setattr__(self, "levels", given)
+        object.__setattr__(self, "levels", checked)
         object.__setattr__(self, "bins", ends)
-        if len(self._labels) < sum(map(len, given.values())):
-            raise ValueError(f"Two of the items {list(given)} have the same text: give them different names.")
+        if len(self._labels) < sum(map(len, checked.values())):
+            raise ValueError(f"Two of the items {list(checked)} have the same text: give them different names.")
 
     @classmethod
     def occurring(cls, prices: Mapping[Any, Iterable[Any]], most: int = MOST_LEVELS) -> "PriceLevels":
-        """Return a level for every price that occurs; of an item, there may be at most ``most``."""
+        """Return a level for every price that occurs, at most ``most`` for each item."""
         levels = {item: sorted(set(values)) for item, values in _seen(prices).items()}
-        for item, found in levels.items():
-            if len(found) > whole_number("most", most, least=1):
+        for item, distinct in levels.items():
+            if len(distinct) > whole_number("most", most, least=1):
                 raise ValueError(
-                    f"The item {item!r} occurs at {len(found)} prices, more than {most} levels: "
+                    f"The item {item!r} occurs at {len(distinct)} prices, more than {most} levels: "
                     "use PriceLevels.quantiles, or raise most."
                 )
         return cls(levels)
 
     @classmethod
     def quantiles(cls, prices: Mapping[Any, Iterable[Any]], n: int) -> "PriceLevels":
-        """Levels for ``n`` bins with about as many of the prices in each; items with one price keep that one.
+        """Return levels for ``n`` bins with about equally many prices in each; items with one price have one level.
 
-        A level is the median of its bin, a price that occurred. Equal prices are never in two bins.
+        A level is the median of its bin, a price that occurs. Equal prices are always in the same bin.
 
         Examples
         --------
@@ -103,13 +103,13 @@ class PriceLevels:
                 )
             parts = _parts(values, min(n, len(distinct)))
             levels[item] = [part[(len(part) - 1) // 2] for part in parts]
-            middles = [(one[-1] + other[0]) / 2.0 for one, other in pairwise(parts)]
+            middles = [(lower[-1] + upper[0]) / 2.0 for lower, upper in pairwise(parts)]
             bins[item] = [distinct[0], *middles, distinct[-1]]
         return cls(levels, bins)
 
     @classmethod
     def from_labels(cls, labels: Iterable[Label]) -> "PriceLevels | None":
-        """Return the levels that labels such as ``tea @ 3.50`` name; None where none of them does."""
+        """Return the levels in labels such as ``tea @ 3.50``; None if no label has a price."""
         levels: dict[Label, list[float]] = {}
         for label in labels:
             item, price = split_label(label)
@@ -147,7 +147,7 @@ class PriceLevels:
         return tuple((self._text[item, low], self._text[item, high]) for item, (low, high) in pairs)
 
     def of(self, label: Label) -> tuple[Label, float | None]:
-        """Return the item and the price of a label; a label without a price is an item itself."""
+        """Return the item and the price of a label; a label without a price is an item."""
         return self._labels.get(label, (label, None)) if isinstance(label, str) else (label, None)
 
     def level(self, item: Label, price: Any) -> float:
@@ -173,7 +173,7 @@ class PriceLevels:
         return self._text[plain(item), level]
 
     def offer(self, prices: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> tuple[Label, ...]:
-        """Return the labels of an offer, given the price of each item in it; None for those without a price."""
+        """Return the labels of an offer, given the price of each item in it; None for items without a price."""
         pairs = list(prices.items() if isinstance(prices, Mapping) else prices)
         seen: dict[Label, Any] = {}
         labels: list[Label] = []
@@ -187,7 +187,7 @@ class PriceLevels:
         return tuple(labels)
 
     def to_content(self) -> list[list[Any]]:
-        """What is in a model file: for every item its name, its levels and the ends of its bins."""
+        """Return rows for a model file: each item's name, its levels and the ends of its bins."""
         return [[item, list(prices), list(self.bins.get(item, ()))] for item, prices in self.levels.items()]
 
     @classmethod
@@ -208,7 +208,7 @@ class PriceLevels:
 
 
 def split_label(label: Label) -> tuple[Label, float | None]:
-    """The item and the price that a label names; a label without a price is an item.
+    """Split a label into its item and its price; a label without a price is an item.
 
     >>> split_label("tea @ 3.50"), split_label("nothing")
     (('tea', 3.5), ('nothing', None))
@@ -218,11 +218,11 @@ def split_label(label: Label) -> tuple[Label, float | None]:
 
 
 def check_price(item: Label, price: Any) -> float:
-    """A price as a number of at least 0, or a sentence that names it."""
+    """Return a price as a number of at least 0, or raise a ValueError."""
     missing = price is None or price == ""
     if missing or isinstance(price, bool) or not isinstance(price, int | float | np.integer | np.floating):
-        said = "missing" if missing else f"{price!r}, which is not a number"
-        raise ValueError(f"The price of {item!r} is {said}: give a number, such as 3.50.")
+        problem = "missing" if missing else f"{price!r}, which is not a number"
+        raise ValueError(f"The price of {item!r} is {problem}: give a number, such as 3.50.")
     if not isfinite(price) or price < 0.0:
         raise ValueError(f"The price of {item!r} is {price}: it must be a finite number of at least 0.")
     return float(price)
@@ -231,13 +231,13 @@ def check_price(item: Label, price: Any) -> float:
 def _levels(item: Label, prices: Any) -> tuple[float, ...]:
     if isinstance(prices, str) or not isinstance(prices, Iterable):
         raise ValueError(f"The levels of {item!r} are {prices!r}: give a list of prices, such as [3, 3.5].")
-    found = sorted(check_price(item, price) for price in prices)
-    if not found:
+    levels = sorted(check_price(item, price) for price in prices)
+    if not levels:
         raise ValueError(f"The item {item!r} has no levels: give a price, or leave the item out if it has none.")
-    for one, other in pairwise(found):
-        if one == other:
-            raise ValueError(f"The level {one:g} of {item!r} is listed twice: remove one.")
-    return tuple(found)
+    for level, following in pairwise(levels):
+        if level == following:
+            raise ValueError(f"The level {level:g} of {item!r} is listed twice: remove one.")
+    return tuple(levels)
 
 
 def _seen(prices: Any) -> dict[Label, list[float]]:
@@ -251,7 +251,7 @@ def _seen(prices: Any) -> dict[Label, list[float]]:
 
 
 def _parts(values: list[float], n: int) -> list[list[float]]:
-    """Ascending prices cut into ``n`` parts of about one size, none empty, equal prices together."""
+    """Cut ascending prices into ``n`` parts of about equal size, none empty, equal prices together."""
     between = [place for place in range(1, len(values)) if values[place - 1] < values[place]]
     cuts = [0]
     for k in range(1, n):

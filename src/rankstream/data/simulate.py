@@ -52,17 +52,17 @@ class Market:
     seed: int
 
     def frequencies(self) -> Vec:
-        """Return the true choice probabilities of the training offers: what the static setting hands to the solver."""
+        """Return the true choice probabilities of the training offers: the solver's input in the static setting."""
         return self.truth.probabilities(self.assortments)
 
     def stream(self, per_round: int = 200, first: int = 2000) -> Iterator[ChoiceCounts]:
-        """Choices arriving over time: ``first`` before round 1, then ``per_round`` more each round, without end.
+        """Yield counts that grow without end: ``first`` choices before round 1, then ``per_round`` more each round.
 
-        The same counts are yielded again and again, grown; the choices depend on the market's seed alone.
+        Every round yields the same object. The choices depend on the market's seed alone.
         """
-        counts, every = ChoiceCounts(self.assortments), np.arange(self.assortments.n_coordinates)
+        counts, coordinates = ChoiceCounts(self.assortments), np.arange(self.assortments.n_coordinates)
         for tallies in self._draws(per_round, first, rounds=1):
-            counts.observe_coordinates(every, tallies[0])
+            counts.observe_coordinates(coordinates, tallies[0])
             yield counts
 
     def blocks(self, per_round: int = 200, first: int = 2000, rounds: int = 256) -> Iterator[tuple[Vec, Vec]]:
@@ -82,13 +82,13 @@ class Market:
             yield counts / totals[:, owner], totals.sum(axis=1).astype(np.float64)
 
     def _draws(self, per_round: int, first: int, rounds: int) -> Iterator[Codes]:
-        """How often each coordinate is chosen, a row per round: offers uniformly at random, items by probability."""
+        """Yield how often each coordinate is chosen, a row per round; offers are uniformly random."""
         generator = _generators(self.seed)[3]
         shares = self.frequencies() / self.assortments.n_offers
         shares /= shares.sum()
-        begun = generator.multinomial(first, shares, size=1)
-        more = generator.multinomial(per_round, shares, size=rounds - 1)
-        yield np.concatenate([begun, more])
+        opening = generator.multinomial(first, shares, size=1)
+        later = generator.multinomial(per_round, shares, size=rounds - 1)
+        yield np.concatenate([opening, later])
         while True:
             yield generator.multinomial(per_round, shares, size=rounds)
 
@@ -117,13 +117,13 @@ def market(
     spread : float
         How strongly they prefer their four favourites (the paper's L).
     n_offers, n_test : int
-        How many offers to learn from, and to test on; all that there are to test on, where ``n_test`` is more.
+        How many offers to learn from, and to test on (at most as many as exist).
     sizes : "subsets" or "sizes"
         Whether offers are uniform among all subsets, or their size is drawn first.
     items : sequence of items, optional
         ``n_items`` labels; "item 1" and so on without it.
     unseen : bool
-        Whether test offers are never among those to learn from; the paper draws both independently.
+        Whether to keep test offers distinct from those to learn from; the paper draws both independently.
 
     Examples
     --------
@@ -144,10 +144,9 @@ def market(
     for_truth, for_offers, for_test, _ = _generators(seed)
     truth = mixed_mnl(labels, segments, spread, for_truth)
     training = random_offers(labels, n_offers, for_offers, sizes)
-    left = _count_offers(n_items, max(1, n_items // 2)) - (n_offers if unseen else 0)
-    test = random_offers(labels, min(n_test, max(1, left)), for_test, sizes, exclude=training if unseen else ())
-    everything = (*labels, NOTHING)
-    return Market(truth, Assortments(training, everything), Assortments(test, everything), seed)
+    available = _count_offers(n_items, max(1, n_items // 2)) - (n_offers if unseen else 0)
+    test = random_offers(labels, min(n_test, max(1, available)), for_test, sizes, exclude=training if unseen else ())
+    return Market(truth, Assortments(training, truth.items), Assortments(test, truth.items), seed)
 
 
 def mixed_mnl(items: Sequence[Label], segments: int, spread: float, generator: np.random.Generator) -> MixedMNL:
@@ -169,22 +168,22 @@ def random_offers(
     exclude: Collection[tuple[Label, ...]] = (),
     largest: int | None = None,
 ) -> list[tuple[Label, ...]]:
-    """Distinct random offers, each with the no-choice item "nothing" appended.
+    """Return distinct random offers, each with the no-choice item "nothing" appended.
 
     Parameters
     ----------
     items : sequence of items
-        What can be offered.
+        The items to offer.
     n_offers : int
-        How many offers; more than there are is a ValueError.
+        How many offers; more than exist is a ValueError.
     generator : numpy.random.Generator
-        What they are drawn with.
+        The source of randomness.
     sizes : "subsets" or "sizes"
         Whether offers are uniform among all subsets, or their size is drawn first.
     exclude : offers
         Offers not to draw, written with "nothing".
     largest : int, optional
-        The most items of an offer; half of all without it.
+        The maximum number of items in an offer (default: half of all).
     """
     most = max(1, len(items) // 2) if largest is None else min(largest, len(items))
     excluded = {frozenset(offer) for offer in exclude}
@@ -210,7 +209,7 @@ def random_offers(
 
 
 def draw_choices(assortments: Assortments, probabilities: Vec, size: int, generator: np.random.Generator) -> Codes:
-    """Coordinates of random choices: an offer uniformly at random, then an item with its probability."""
+    """Return the coordinates of random choices: an offer uniformly at random, then an item by its probability."""
     offers = generator.integers(assortments.n_offers, size=size)
     cumulative = np.cumsum(probabilities)
     starts = assortments.indptr[:-1]

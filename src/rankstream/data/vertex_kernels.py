@@ -1,4 +1,4 @@
-"""The compiled loops over what rankings choose from offers: one vertex, and the sum of a mixture's."""
+"""Compiled loops: the vertex of a ranking, and the choice shares of a mixture of rankings."""
 
 import numpy as np
 
@@ -8,12 +8,12 @@ from rankstream._core.types import Codes, Vec
 
 @compiled
 def add_choices(rankings: Codes, weights: Vec, indptr: Codes, members: Codes, out: Vec) -> None:
-    """Add every ranking's weight to what it chooses from each offer; ``out`` begins where the first offer does."""
+    """Add every ranking's weight to its choice from each offer; ``out`` starts at the first offer's coordinate."""
     position = np.empty(rankings.shape[1], dtype=np.int64)
     for row in range(rankings.shape[0]):
         for place in range(position.size):
             position[rankings[row, place]] = place
-        # one ranking after the other, so that every sum is made in the same order as of whole vertices
+        # ranking by ranking, so that every sum has the same order as a sum of whole vertices
         for offer in range(indptr.size - 1):
             best = indptr[offer]
             for k in range(best + 1, indptr[offer + 1]):

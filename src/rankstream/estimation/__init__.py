@@ -1,4 +1,4 @@
-"""The doors: estimate and its methods, fit within seconds, intervals, the scikit-learn face."""
+"""Entry points: ``estimate`` and its methods, fits with a budget, intervals, the scikit-learn estimator."""
 
 from rankstream._core import old_names
 

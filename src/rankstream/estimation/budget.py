@@ -1,4 +1,4 @@
-"""Fitting within a budget of CPU seconds: the best model so far, with its certificate, whatever the size."""
+"""Fit within a budget of CPU seconds, and return the best model so far with its certificate."""
 
 from collections.abc import Callable
 from copy import copy
@@ -20,7 +20,7 @@ from rankstream.models.base import Model
 from rankstream.solver.runs import Estimate
 
 DEFAULT_SECONDS, DEFAULT_SLOW_SECONDS = 600.0, 60.0
-"""CPU seconds of ``nearest`` and ``primal-dual`` without a budget, the second where oracles are slow; not tuned."""
+"""CPU seconds of ``nearest`` and ``primal-dual`` without a budget; the second for slow oracles. Not tuned."""
 
 
 @old_keywords(seconds="budget")
@@ -37,39 +37,37 @@ def fit_within(
 ) -> Estimate[Any]:
     """Run ``estimate`` for about ``budget`` CPU seconds. Ctrl-C stops early, with the model so far.
 
-    The certificate is that of the l2 distance with offers weighed by their observations (of the method's own distance
-    where that is another). It holds for whatever model there is. The same seed gives the same model unless the fit is
-    cut short: where it stops then depends on the machine. ``Estimate.cut_short`` and ``model.about`` say so.
+    The certificate is for the l2 distance with offers weighted by their observations, or for the method's own distance.
+    It is valid for any model. The same seed gives the same model unless the fit is cut short, which depends on the
+    machine; ``Estimate.cut_short`` and ``model.about`` then say so.
 
     Parameters
     ----------
     counts : ChoiceCounts
         The choices.
     budget : float, optional
-        CPU seconds of the calling thread after which the fit ends with what it has: what else runs on the machine does
-        not matter. Single steps are not interrupted, such as making tables, and compiling does not count. Without it a
-        fit ends by its own accuracy; ``nearest`` and ``primal-dual`` after 600 s, or 60 s where oracles are slow.
+        CPU seconds of the calling thread, without compilation, after which the fit returns its best model. Single
+        steps, such as building tables, are not interrupted. Without a budget, a fit ends when it is accurate;
+        ``nearest`` and ``primal-dual`` also after 600 s, or 60 s if oracles are slow.
     method : str or settings
         As for ``estimate``.
     tolerance : float, optional
-        When a method given by name is good enough, in its own unit.
+        The accuracy at which a method given by name stops, in its own unit.
     seed : int
         As for ``estimate``.
     watch : callable, optional
-        Called with what is going on and how much of the budget is used.
+        Called with the current step and the used fraction of the budget.
     clock : callable
         Returns the CPU time in seconds.
     timeout : float, optional
-        Seconds on the wall after which the fit ends as well.
+        Limit in wall-clock seconds.
     errors : bool
-        Whether a model by maximum entropy remembers standard errors (``StoredErrors``); none where time is over.
+        Whether to store standard errors with a maximum-entropy model (``StoredErrors``), if there is time.
     """
-    most, longest = (
-        inf if value is None else number_between(name, value, 0.0)
-        for name, value in (("budget", budget), ("timeout", timeout))
-    )
-    with interrupts() as asked:
-        deadline = Deadline(most, asked, watch, clock, longest)
+    cpu_limit = inf if budget is None else number_between("budget", budget, 0.0)
+    wall_limit = inf if timeout is None else number_between("timeout", timeout, 0.0)
+    with interrupts() as signals:
+        deadline = Deadline(cpu_limit, signals, watch, clock, wall_limit)
         proving = copy(deadline)
         task = Task(counts.assortments, counts, seed, deadline, proving)
         chosen = make(method, tolerance) or pick(task, tolerance, budget)
@@ -77,19 +75,18 @@ def fit_within(
         for part in (deadline, proving):
             if budget is None and isinstance(chosen, Nearest | PrimalDual):
                 part.seconds = DEFAULT_SLOW_SECONDS if slow else DEFAULT_SECONDS
-        found = run_task(task, chosen)
-        if deadline.stopped and isinstance(found.model, Model):
-            found.model.note(cut_short=True)
+        fit = run_task(task, chosen)
+        if deadline.stopped and isinstance(fit.model, Model):
+            fit.model.note(cut_short=True)
         elif errors:
-            store_errors(found, counts, seed, lambda done, total: proving(f"refitting, {done} of {total}"))
-        return replace(found, converged=found.converged and not deadline.stopped, cut_short=deadline.stopped)
+            store_errors(fit, counts, seed, lambda done, total: proving(f"refitting, {done} of {total}"))
+        return replace(fit, converged=fit.converged and not deadline.stopped, cut_short=deadline.stopped)
 
 
 def compile_first(method: Method) -> None:
-    """Fit a market of three items, so that what has to be compiled is in the cache that all workers load from.
+    """Fit a market of three items, so that all kernels are compiled into the cache that workers load from.
 
-    Objects among the settings, such as an oracle or a prior, are for other offers and left out; methods of other
-    people's making are not tried at all.
+    Settings that are objects, such as an oracle or a prior, are left out; custom methods are not tried.
     """
     kind: Any = (METHODS | WITH_PRICES).get(method.name)
     if kind is None or not isinstance(method, kind):

@@ -1,4 +1,4 @@
-"""Standard errors of shares, substitution and customer types, which a model remembers from its fit."""
+"""Standard errors of shares, substitution and customer types, stored with a model at its fit."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -19,24 +19,24 @@ from rankstream.solver.runs import Estimate
 REPLICATES = 10
 """Warm refits: together at most about half of the time of a fit (``benchmarks/errors.py``)."""
 MAX_ERROR_ITEMS = 30
-"""Items whose substitutes have stored errors: the table grows with their number times that of all items."""
+"""Items with stored errors of their substitutes; the table has a row for each, and a column for every item."""
 
 
-def store_errors(found: Estimate[Any], counts: ChoiceCounts, seed: int, watch: Callable[[int, int], bool]) -> None:
-    """Refit a maximum-entropy model a few times, and note how much its answers about everything vary.
+def store_errors(fit: Estimate[Any], counts: ChoiceCounts, seed: int, watch: Callable[[int, int], bool]) -> None:
+    """Refit a maximum-entropy model a few times, and store the standard errors of its answers with it.
 
-    Other methods, weights that are not whole choices, and refits that ``watch`` ended have none.
+    Nothing is stored for other methods, for fractional weights, or if ``watch`` ended the refits.
     """
     whole = counts.forgets or bool((counts.tallies == np.floor(counts.tallies)).all())
-    if found.details is None or not whole:
+    if fit.details is None or not whole:
         return
-    many = Bootstrap(counts, found.method, REPLICATES, seed, model=found.model, first=found.details, watch=watch)
+    many = Bootstrap(counts, fit.method, REPLICATES, seed, model=fit.model, first=fit.details, watch=watch)
     if len(many.models) == REPLICATES:
-        found.model.note(errors=describe_errors(many))
+        fit.model.note(errors=describe_errors(many))
 
 
 def describe_errors(many: Bootstrap) -> dict[str, Any]:
-    """Half the width of the 95 % intervals of a bootstrap over 1.96, for JSON: for few refits a little more than se."""
+    """Return half the width of 95 % bootstrap intervals over 1.96, for JSON; Student's t widens it for few refits."""
     from scipy.special import ndtri, stdtrit
 
     offer, gone = everything(many.model), most_chosen(many.model, MAX_ERROR_ITEMS)
@@ -61,27 +61,27 @@ def describe_errors(many: Bootstrap) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class StoredErrors:
-    """The errors that a model remembers, asked as a ``Bootstrap`` is, for everything on offer alone."""
+    """The stored errors of a model, with the methods of a ``Bootstrap``, for an offer of all items only."""
 
     model: Any
     content: dict[str, Any]
 
     @classmethod
     def of(cls, model: Any) -> "StoredErrors | None":
-        """Those of a model; None where it has none, or others than its items and usual prices need."""
+        """Return the stored errors of a model; None if it has none, or they do not match its items."""
         content: Any = getattr(model, "about", {}).get("errors")
         try:
-            found = cls(model, content)
-            sizes = (len(found.gone), len(found.offer))
-            right = found._part("shares").shape == sizes[1:] and found._part("substitution").shape == sizes
-            right = right and found.offer == everything(model) and set(found.gone) <= set(found.offer)
-            return found if right and found.replicates > 1 and found._types() is not None else None
+            errors = cls(model, content)
+            sizes = (len(errors.gone), len(errors.offer))
+            fits = errors._part("shares").shape == sizes[1:] and errors._part("substitution").shape == sizes
+            fits = fits and errors.offer == everything(model) and set(errors.gone) <= set(errors.offer)
+            return errors if fits and errors.replicates > 1 and errors._types() is not None else None
         except (TypeError, ValueError, KeyError, AttributeError):
             return None
 
     @property
     def replicates(self) -> int:
-        """How many refits."""
+        """Number of refits."""
         return int(self.content["replicates"])
 
     @property
@@ -95,21 +95,21 @@ class StoredErrors:
         return tuple(self.content["gone"])
 
     def substitution(self, gone: Iterable[Label] | None = None) -> Substitution:
-        """Where each item's buyers go when it is gone, with 95 % intervals of the items that have some."""
-        found = substitution(self.model, self.offer, gone)
-        reach = np.full(found.shares.shape, np.nan)
+        """Return what each item's buyers choose when it is gone, with 95 % intervals where errors are stored."""
+        moves = substitution(self.model, self.offer, gone)
+        reach = np.full(moves.shares.shape, np.nan)
         reach[[self.offer.index(item) for item in self.gone]] = 1.96 * self._part("substitution")
-        low, high = np.maximum(found.shares - reach, 0.0), np.minimum(found.shares + reach, 1.0)
-        return replace(found, low=low, high=high, interval_name=interval_words(self.model.about))
+        low, high = np.maximum(moves.shares - reach, 0.0), np.minimum(moves.shares + reach, 1.0)
+        return replace(moves, low=low, high=high, interval_name=interval_words(self.model.about))
 
     def favourites(self) -> dict[tuple[Label, ...], Share]:
-        """The customer types by their first two choices, largest first, with 95 % intervals."""
+        """Return the customer types by their first two choices, largest first, with 95 % intervals."""
         known = favourites(substitution(self.model, self.offer, self.gone), self.model.no_choice)
         errors = self._types()
         return {key: _share(share, errors[key]) for key, share in known.items() if key in errors}
 
     def predict(self) -> dict[Label, Share]:
-        """The shares of everything on offer, with 95 % intervals."""
+        """Return the shares of all items, with 95 % intervals."""
         shares = self.model.probabilities(Assortments([self.offer], self.model.items)).tolist()
         errors = self._part("shares").tolist()
         return {item: _share(*row) for item, row in zip(self.offer, zip(shares, errors, strict=True), strict=True)}

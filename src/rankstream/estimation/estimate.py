@@ -1,4 +1,4 @@
-"""estimate: the one door to all methods, from data to a model with its certificate."""
+"""``estimate``: fit a model with its certificate, by any method."""
 
 from __future__ import annotations  # so that help shows Data, not the long type behind it
 
@@ -34,9 +34,9 @@ def estimate(
 ) -> Estimate[Any]:
     """Estimate a model from counts, from frequencies, or from an iterable that yields either once a round.
 
-    Counts leave offers that nobody has seen out of distance, error and certificate, and weigh the others by their
-    observations. Frequencies without counts are taken as exact. Choices that contradict an order of the items cannot be
-    predicted by any ranking model: a warning says how many there are, and ``model.about["contradiction"]`` keeps it.
+    With counts, offers without choices are ignored, and the others are weighted by their observations. Frequencies
+    without counts are taken as exact. No ranking model can predict choices that contradict an order of the items: a
+    warning gives their number, and ``model.about["contradiction"]`` stores it.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def estimate(
         Counts, which know their offers, or the offers of the data that follow.
     data : array or iterable, optional
         With assortments: one vector of frequencies, counts, a table with a row of frequencies per round (a stream known
-        in advance), or an iterable that is asked for one round at a time, as its source may be live.
+        in advance), or an iterable with one element per round, whose source may be live.
     method : str or settings
-        ``"auto"`` picks (see ``methods.pick``). Or a name such as ``"nearest"``, or settings such as
-        ``methods.Nearest(gap=1e-6)``. ``Estimate.method`` is what was used.
+        ``"auto"`` picks a method (see ``methods.pick``). Or a name such as ``"nearest"``, or settings such as
+        ``methods.Nearest(gap=1e-6)``. ``Estimate.method`` is the method used.
     seed : int
         Random seed for ties between rankings and for starting points.
     **settings
@@ -67,20 +67,20 @@ def estimate(
 
 
 def run_task(task: Task, method: str | Method, tolerance: float | None = None, **settings: Any) -> Estimate[Any]:
-    """Fit a task by a method; ``estimate`` and ``fit_within`` end here."""
+    """Fit a task by a method, for ``estimate`` and ``fit_within``."""
     chosen = make(method, tolerance, **settings) or pick(task, tolerance)
     began = perf_counter()
     LOG.info("fitting by %s: %d offers of %d items", chosen.name, task.assortments.n_offers, task.assortments.n_items)
     with one_blas_thread():
-        found = replace(chosen.fit(task), method=chosen)
-    levels = levels_of(found.model) if isinstance(found.model, Model) else None
+        fit = replace(chosen.fit(task), method=chosen)
+    levels = levels_of(fit.model) if isinstance(fit.model, Model) else None
     if levels is not None and task.stands_still:
-        found.model.note(usual_prices=most_frequent_prices(task.counts, levels))
-    if isinstance(found.model, Model) and isinstance(task.data, ChoiceCounts):
-        found.model.note(**tally_facts(found.model, task.data))
-    seconds, gap = perf_counter() - began, found.certificate.gap
+        fit.model.note(usual_prices=most_frequent_prices(task.counts, levels))
+    if isinstance(fit.model, Model) and isinstance(task.data, ChoiceCounts):
+        fit.model.note(**tally_facts(fit.model, task.data))
+    seconds, gap = perf_counter() - began, fit.certificate.gap
     if isinstance(task.data, ChoiceCounts) and (sentence := contradiction(task.data)):
-        found.model.note(contradiction=sentence)
+        fit.model.note(contradiction=sentence)
         warnings.warn(sentence, stacklevel=3)
-    LOG.info("fitted by %s in %.2f s: %d rounds, gap %.3g", chosen.name, seconds, found.rounds, gap)
-    return found
+    LOG.info("fitted by %s in %.2f s: %d rounds, gap %.3g", chosen.name, seconds, fit.rounds, gap)
+    return fit

@@ -1,4 +1,4 @@
-"""RankingEstimator: the scikit-learn face of the library."""
+"""RankingEstimator: the scikit-learn interface."""
 
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -35,14 +35,14 @@ from rankstream.streams.runs.endless import catch_up
 class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     """A non-parametric choice model as a scikit-learn estimator.
 
-    ``X`` is a 0/1 availability matrix, one row per choice and one column per item (a DataFrame's columns are the items,
-    else they are 0, 1, ...), and ``y`` are the chosen items, or, if the columns are not numbers, all their positions.
-    Any other number than 0 counts as available, with a warning. Where columns have no names, the position one past the
-    last column means "none of these", with a warning too: an outside option that is always available.
+    ``X`` is a 0/1 availability matrix, one row per choice and one column per item (the columns of a DataFrame, else 0,
+    1, ...). ``y`` are the chosen items or, if the columns are not numbers, their positions. Any number other than 0
+    counts as available, with a warning. If columns have no names, the position after the last column means "none of
+    these", an outside option that is always available; this also gives a warning.
 
     ``partial_fit`` plays rounds of the paper's solver on all choices so far, with the distance and learner of a
-    ``methods.PrimalDual``, if that is the method, else the default ones. New offers join those so far. By "auto" and
-    "max-entropy" the model is of maximum entropy from 50 choices on; the rounds prove how near any could be.
+    ``methods.PrimalDual`` if that is the method, else the defaults. New offers are added. With "auto" and "max-entropy"
+    the model is of maximum entropy from 50 choices on; the rounds then provide the lower bound of its certificate.
 
     Fitted: ``model_``, ``method_`` (the settings that were used), ``rankings_``, ``weights_``, ``certificate_``,
     ``n_rounds_``, ``converged_``, ``items_`` in the order of the columns of X, ``classes_`` (the same, sorted: the
@@ -59,13 +59,13 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     random_state : int, RandomState or None
         Ties between rankings, and the random starts of priors.
     half_life : float, optional
-        A choice weighs half as much after this many later ones; rows then must be in order of time.
+        Number of later choices after which a choice counts half; rows must then be in order of time.
     new_items : "refuse" or "add"
-        Whether ``partial_fit`` takes named columns that are new; items whose columns are missing are kept.
+        Whether ``partial_fit`` accepts new named columns; items whose columns are missing are kept.
     rounds_per_batch : int
-        The rounds of a ``partial_fit``.
+        Maximum number of rounds in a ``partial_fit``.
     memory : int
-        What all earlier rounds count for at most, so that the model follows data that change.
+        Maximum weight of all earlier rounds, in rounds, so that the model follows data that change.
 
     Examples
     --------
@@ -112,9 +112,9 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         task = Task(counts.assortments, counts, self._seed())
         self.method_ = make(self.method) or pick(task)
         self._run = self.method_.play(task) if isinstance(self.method_, PrimalDual) else None
-        found = self.method_.fit(task) if self._run is None else self._run.result()
-        self._keep(counts, found.model, self.items_)
-        self.certificate_, self.n_rounds_, self.converged_ = found.certificate, found.rounds, found.converged
+        fit = self.method_.fit(task) if self._run is None else self._run.result()
+        self._keep(counts, fit.model, self.items_)
+        self.certificate_, self.n_rounds_, self.converged_ = fit.certificate, fit.rounds, fit.converged
         self._refit = self.method_
         return self
 
@@ -129,7 +129,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
 
     @property
     def rankings_(self) -> list[tuple[Label, ...]]:
-        """The rankings of the model; those of ``to_rankings()`` where it is dense."""
+        """The rankings of the model, or of ``to_rankings()`` for a dense model."""
         return self._as_rankings().rankings
 
     @property
@@ -150,8 +150,8 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Add choices to those seen before and play up to ``rounds_per_batch`` rounds on all of them.
 
-        New offers join those so far; so do new items, if ``new_items="add"``. A certified gap stays valid when they do,
-        while the learner's regret bound starts anew.
+        New offers are added, and with ``new_items="add"`` new items as well. The certified gap stays valid; the
+        learner's regret bound starts anew.
         """
         first = not hasattr(self, "model_")
         if first:
@@ -169,12 +169,11 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _play(self, counts: ChoiceCounts, items: list[Label], arrived: int) -> None:
-        """Play rounds on the counts, with the run so far or a new one, and keep what comes out.
+        """Play rounds on the counts, with the run so far or a new one, and keep the result.
 
-        By maximum entropy, unless another method was asked for, the model follows the choices (``EntropyFollower``).
-
-        Weights of offers follow the batches where the distance and the learner can; where not, offers weigh the same,
-        as those of the first batch would be wrong for all others.
+        Unless another method was requested, the model is of maximum entropy (``EntropyFollower``). The weights of
+        offers follow the batches if the distance and the learner support that; else offers have equal weights, because
+        the weights of the first batch would be wrong for later ones.
         """
         method = make(self.method)
         played = method if isinstance(method, PrimalDual) else PrimalDual()
@@ -212,9 +211,8 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     def predict_interval(self, X: Any, interval: float = 0.95, replicates: int = 100) -> tuple[Vec, Vec]:
         """Return the low and the high ends of intervals around ``predict_proba``, by a bootstrap (``Bootstrap``).
 
-        That refits the model to simulated choices, ``replicates`` times, with the first call after a fit; more calls
-        with as many replicates are quick. It needs choices that all count the same: no ``half_life``, no fractional
-        weights.
+        The first call after a fit refits the model to simulated choices, ``replicates`` times; later calls are quick.
+        All choices must count the same: no ``half_life``, no fractional weights.
         """
         offers, row_of = self._offers(X)
         if self._bootstrap is None or len(self._bootstrap.models) != replicates:
@@ -224,7 +222,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         return self._table(offers, low)[row_of][:, order], self._table(offers, high)[row_of][:, order]
 
     def _offers(self, X: Any) -> tuple[Assortments, Codes]:
-        """The different offers among the rows, of item numbers, and which of them each row is."""
+        """Return the distinct offers among the rows, as numbers of items, and the offer of each row."""
         check_is_fitted(self, "model_")
         names, named = column_names(X)
         if self._aligns(named):
@@ -240,7 +238,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         return offers, row_of.ravel()
 
     def _table(self, offers: Assortments, values: Vec) -> Vec:
-        """A row for each offer, with 0 for what is not in it."""
+        """Return a table with a row for each offer, and 0 for items not in it."""
         table = np.zeros((offers.n_offers, len(self.items_)))
         table[offers.owner, offers.members] = values
         return table

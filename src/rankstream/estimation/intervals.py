@@ -1,4 +1,4 @@
-"""How sure a prediction is: standard errors and intervals of predicted shares, by a parametric bootstrap."""
+"""Standard errors and intervals of predicted shares, by a parametric bootstrap."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -39,7 +39,7 @@ from rankstream.models.protocol import ChoiceModel
 
 Variance = Callable[[Vec, Vec], Vec]
 GAP = 1e-2
-"""How exactly a replicate is fitted: far below its own sampling noise (``benchmarks/intervals.py`` for coverage)."""
+"""Accuracy of the refits, far below their sampling noise (``benchmarks/intervals.py`` measures coverage)."""
 
 
 class Share(NamedTuple):
@@ -53,14 +53,14 @@ class Share(NamedTuple):
 class Bootstrap:
     """Bootstrap refits of a model, for standard errors and intervals of its predictions.
 
-    Every replicate draws as many choices from each offer as were counted (``effective_totals`` of counts that forget),
-    with the model's own probabilities. The same method refits it: maximum entropy from where the first fit ended, with
-    its prior fitted anew, any other with another seed for ties. An interval is share -+ z * sqrt(se^2 + shift^2 +
-    misfit), cut to [0, 1]. ``se`` is the standard deviation of the replicates' shares, and ``shift`` the distance of
-    their mean from the share. ``misfit`` is what no replicate can show: that the truth is unlike the prior where there
-    are no data. It is measured on held-out offers, for maximum entropy with its usual prior, and is 0 for other methods
-    and priors. Their intervals cover sampling noise and, for rankings, the choice among models that fit equally well.
-    Intervals of counts that forget are about the average over what they remember, not about tastes that changed.
+    Every replicate draws as many choices from each offer as were counted (``effective_totals`` for counts that forget),
+    with the model's own probabilities. The same method refits it: maximum entropy from the end of the first fit, with
+    its prior fitted anew; any other method with another seed for ties. An interval is share -+ z * sqrt(se^2 + shift^2
+    + misfit), cut to [0, 1]. ``se`` is the standard deviation of the replicates' shares, and ``shift`` the distance of
+    their mean from the share. ``misfit`` is the error that no replicate shows: the difference between truth and prior
+    where there are no data. It is measured on held-out offers for maximum entropy with its default prior, and is 0 for
+    other methods and priors. Their intervals cover sampling noise and, for rankings, the choice among models that fit
+    equally well. For counts that forget, intervals are about the weighted average of the choices, not about changes.
 
     Parameters
     ----------
@@ -69,28 +69,28 @@ class Bootstrap:
     method : str or settings
         As for ``estimate``.
     replicates : int
-        How many refits.
+        Number of refits.
     seed : int
-        The simulated choices, and what the method draws.
+        Seed of the simulated choices and of the method.
     model : optional
-        The model that was fitted to these counts before; without it, one is fitted here.
+        A model that was fitted to these counts; by default, one is fitted here.
     refit_prior : bool
-        False is many times faster for maximum entropy, and takes its prior for known: intervals far too narrow.
+        False is many times faster for maximum entropy, but takes its prior as known: intervals are far too narrow.
     warm : bool
         False fits replicates of maximum entropy from scratch, which takes twice as long.
     watch : callable, optional
-        Called with how many replicates are done, and of how many; with 0 during a first fit. Returning True after two
-        replicates ends with those that are done.
+        Called with the number of finished replicates and the total; with 0 during a first fit. Returning True after two
+        replicates ends the bootstrap with those that are done.
     sizes : array, optional
-        For each offer of the counts, how many choices a replicate draws; for weights whose squares nobody has added up.
+        For each offer of the counts, how many choices a replicate draws; for weights without known squares.
     first : EntropyFit, optional
-        Of maximum entropy, the fit that refits begin from (``Estimate.details``); without it, one is made here.
+        For maximum entropy, the fit that refits start from (``Estimate.details``); by default, one is made here.
 
     Examples
     --------
     >>> counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
-    >>> found = Bootstrap(counts, replicates=20).predict(("tea", "no"))["tea"]
-    >>> 0.5 < found.low < found.share < found.high < 0.9
+    >>> tea = Bootstrap(counts, replicates=20).predict(("tea", "no"))["tea"]
+    >>> 0.5 < tea.low < tea.share < tea.high < 0.9
     True
     """
 
@@ -109,7 +109,7 @@ class Bootstrap:
         first: EntropyFit | None = None,
     ) -> None:
         whole_number("replicates", replicates, least=2)
-        # several threads would wait for each other: ten times the processor time
+        # several BLAS threads would wait for each other and take ten times the CPU time
         with one_blas_thread(), shared_programs():
             random = np.random.default_rng(whole_number("seed", seed))
             data = observed(counts)
@@ -143,7 +143,7 @@ class Bootstrap:
 
     def table(self, measure: Callable[[ChoiceModel], Vec]) -> Vec:
         """Evaluate a function of a model for each replicate: one row each."""
-        with shared_programs():  # replicates are of the same offers, and are asked the same
+        with shared_programs():  # all replicates have the same offers
             return np.array([measure(model) for model in self.models])
 
     def bounds(self, assortments: Assortments, interval: float = 0.95) -> tuple[Vec, Vec, Vec]:
@@ -152,7 +152,7 @@ class Bootstrap:
         return share, np.maximum(0.0, share - reach), np.minimum(1.0, share + reach)
 
     def errors(self, assortments: Assortments) -> Vec:
-        """For every coordinate of any offers: what an interval is made of, sqrt(se^2 + shift^2 + misfit)."""
+        """Return sqrt(se^2 + shift^2 + misfit) for every coordinate of any offers."""
         share, error, shift = self.spread(assortments)
         return np.sqrt(self.misfit.variance(share, error**2 + shift**2, self.misfit.has(assortments)))
 
@@ -164,19 +164,19 @@ class Bootstrap:
         high: float = 1.0,
         variance: Variance | None = None,
     ) -> tuple[Vec, Vec, Vec]:
-        """Any numbers that can be asked of a model, and the ends of their intervals, cut to [``low``, ``high``].
+        """Return any numbers computed from a model, and the ends of their intervals, cut to [``low``, ``high``].
 
         Parameters
         ----------
         measure : callable
             From a model to an array of numbers.
         interval : float
-            How often an interval should cover.
+            Confidence level.
         low, high : float
-            What the numbers can be.
+            The range of the numbers.
         variance : callable, optional
-            From the numbers and the squared spread of their replicates to their squared standard errors, as of
-            ``misfit``; without it, ``misfit.stretched``.
+            From the numbers and the squared spread of their replicates to their squared standard errors, such as a
+            method of ``misfit`` (default: ``misfit.stretched``).
 
         Examples
         --------
@@ -224,30 +224,29 @@ class Bootstrap:
     ) -> dict[tuple[Label, ...], Share]:
         """Return the customer types by their first one or two choices, largest first, with the ends of their intervals.
 
-        Of a model with price levels, they are those at usual prices.
-        Whole rankings have none: many mixtures of rankings give the same choices, and data do not say which it is.
+        With price levels, the types are those at usual prices. Whole rankings have no intervals, because many mixtures
+        of rankings give the same choices.
 
         Parameters
         ----------
         no_choice : optional
-            The item that stands for taking nothing, which ends a ranking.
+            The no-purchase option, which ends a ranking.
         places : int
-            1 or 2: how many of their choices types differ by.
+            1 or 2: how many top choices define a type.
         interval : float
-            How often an interval should cover.
+            Confidence level.
         gone : optional
-            Only types that like one of these best.
+            Only types whose favourite is one of these.
         """
         rows = None if gone is None else tuple(gone)
         whole = everything(self.model)
-
         measure, known, variance = self.type_shares(lambda model: substitution(model, whole, rows), no_choice, places)
         return dict(zip(known, _shares(self.bounds_of(measure, interval, variance=variance)), strict=True))
 
     def type_shares(
         self, moves: Callable[[ChoiceModel], Substitution], no_choice: Label | None, places: int = 2
     ) -> tuple[Callable[[ChoiceModel], Vec], list[tuple[Label, ...]], Variance]:
-        """How to measure the shares of the model's own customer types, which types these are, and their variance."""
+        """Return the function that measures the shares of the model's customer types, the types, and their variance."""
         own = moves(self.model)
         known = list(favourites(own, no_choice, places))
         first = own.before[[own.items.index(key[0] if key else no_choice) for key in known]]
@@ -286,11 +285,11 @@ class Bootstrap:
         return self.predict_at(leaving_offer(self.model, item, price, leave), interval)[item]
 
     def elasticities(self, offer: Mapping[Any, Any], interval: float = 0.95) -> Elasticities:
-        """Arc elasticities of an offer, own and cross, with the ends of their intervals."""
+        """Return arc elasticities of an offer, own and cross, with intervals."""
         return elasticities(self.model, offer, lambda measure, part: self.bounds_of(measure, part, -inf, inf), interval)
 
     def _shares(self, around: NearbyOffers, interval: float) -> list[Share]:
-        """Between levels the ends lie between those at levels, too: as wide as if all their errors went together."""
+        """Interpolate shares and ends between price levels, as if the errors at all levels were fully correlated."""
         ends = self.bounds(Assortments(around.offers), interval)
         return _shares(around.weights @ part.reshape(len(around.offers), -1) for part in ends)
 
@@ -320,13 +319,13 @@ def predict_interval(
     offer : items
         The offer to predict, whether it occurs in the counts or not.
     interval : float
-        How often an interval should cover: above 0 and below 1.
+        Confidence level, above 0 and below 1.
     method : str or settings
         As for ``estimate``.
     replicates : int
-        How many refits, at least 2.
+        Number of refits, at least 2.
     seed : int
-        The simulated choices, and what the method draws.
+        Seed of the simulated choices and of the method.
 
     Examples
     --------
@@ -344,33 +343,33 @@ def _shares(ends: Iterable[Vec]) -> list[Share]:
 
 
 def _quantile(interval: float) -> float:
-    """How many standard errors an interval of the normal law reaches to either side."""
+    """Return half the width of a normal interval, in standard errors."""
     from scipy.special import ndtri
 
     return float(ndtri(0.5 + 0.5 * number_between("interval", interval, 1e-6, 1.0 - 1e-6)))
 
 
 def _refit(method: Method, counts: ChoiceCounts, seed: int) -> ChoiceModel:
-    """Another fit by the same method; the nearest rankings only as near as noise makes worth while."""
+    """Refit by the same method; ``nearest`` stops at an accuracy that the noise justifies."""
     quick = replace(method, gap=max(method.gap, GAP)) if isinstance(method, Nearest) else method
     return quick.model(Task(counts.assortments, counts, seed))
 
 
 def _first(watch: Callable[[int, int], bool | None] | None, replicates: int, *_: object) -> bool:
-    """Ask during the first fit, which is never cut short: whoever has had enough raises an error."""
+    """Report progress during the first fit, which is never cut short; a callback may raise an error to end it."""
     if watch is not None:
         watch(0, replicates)
     return False
 
 
 def _saved(model: ChoiceModel | None, method: MaxEntropy, data: ChoiceCounts) -> EntropyFit | None:
-    """The fit that ended with a model, where it was made in the usual way, of the same items."""
-    found = saved_fit(model) if method.prior == "held-out" and method.trust == "auto" else None
-    return found if found is not None and found.model.items == data.assortments.items else None
+    """Return the saved fit of a model with default settings and the same items; else None."""
+    fit = saved_fit(model) if method.prior == "held-out" and method.trust == "auto" else None
+    return fit if fit is not None and fit.model.items == data.assortments.items else None
 
 
 class _Dense:
-    """Maximum entropy: the first fit, and others with its guides fitted anew and its weights and trust kept."""
+    """Refits by maximum entropy: the guides are fitted anew, their weights and the trust are those of the first fit."""
 
     def __init__(
         self, method: MaxEntropy, counts: ChoiceCounts, seed: int, refit_prior: bool, warm: bool, watch: Watch,
@@ -387,10 +386,10 @@ class _Dense:
         if first.stack is not None and self.refit_prior:
             prior = first.stack.refit(counts, self.seed, self.warm)
         start = first if self.warm else None
-        again = fit_max_entropy(
+        refit = fit_max_entropy(
             counts, prior, trust=first.trust, start=start, curvature=self.curvature, seed=self.seed,
             tolerance=max(GAP, self.method.tolerance_nats), max_rounds=self.method.max_rounds,
         )  # fmt: skip
-        if isinstance(again.model, EntropyModel):
-            again.model.remember(again.fitted)
-        return again.model
+        if isinstance(refit.model, EntropyModel):
+            refit.model.remember(refit.fitted)
+        return refit.model

@@ -1,4 +1,4 @@
-"""What a bootstrap draws, and what it cannot see: by how much the truth is unlike the model, by held-out offers."""
+"""Resampling for the bootstrap, and the misfit: model error that a bootstrap cannot show, from held-out offers."""
 
 from dataclasses import dataclass
 
@@ -18,9 +18,9 @@ fewer buyers than the last count as if there were as many.
 
 
 def resample(counts: ChoiceCounts, shares: Vec, random: np.random.Generator, sizes: Vec | None = None) -> ChoiceCounts:
-    """Counts of as many choices from each offer, with these shares; of ``sizes`` choices that weigh as much together.
+    """Draw as many choices from each offer as were counted, with these shares; or ``sizes``, scaled to that total.
 
-    A size that is not whole is rounded up or down by chance, so that it is right on average.
+    A fractional size is rounded randomly, so that it is right on average.
     """
     offers, tallies = counts.assortments, np.zeros(shares.size)
     ends, totals = offers.indptr.tolist(), counts.totals.tolist()
@@ -34,10 +34,9 @@ def resample(counts: ChoiceCounts, shares: Vec, random: np.random.Generator, siz
 
 
 def effective_sizes(counts: ChoiceCounts, data: ChoiceCounts, sizes: Vec | None) -> Vec:
-    """How many choices a replicate draws from each offer of ``data``, which are the observed ones of ``counts``.
+    """Return how many choices a replicate draws from each offer of ``data``, the observed offers of ``counts``.
 
-    What weights add to the variance of a frequency follows their squares: (sum of weights)^2 / (sum of squares) choices
-    of equal weight have the same.
+    This is Kish's effective number, (sum of weights)^2 / (sum of squared weights).
     """
     if sizes is None:
         if not counts.forgets and (counts.tallies != np.floor(counts.tallies)).any():
@@ -54,20 +53,19 @@ def effective_sizes(counts: ChoiceCounts, data: ChoiceCounts, sizes: Vec | None)
         if total > 0.0:
             totals[places[frozenset(offer)]] += total
             squares[places[frozenset(offer)]] += total**2 / size
-    found: Vec = totals**2 / squares
-    whole = np.rint(found)
-    return np.where(np.abs(found - whole) < 1e-9 * whole, whole, found)
+    effective: Vec = totals**2 / squares
+    whole = np.rint(effective)
+    return np.where(np.abs(effective - whole) < 1e-9 * whole, whole, effective)
 
 
 @dataclass(frozen=True)
 class Misfit:
     """Squared errors beyond sampling noise, in units of share * (1 - share).
 
-    ``seen`` is that of offers with data, ``unseen`` that of others; ``scale`` is share * (1 - share) over the squared
-    spread of the replicates, both on average. ``doubt`` is the standard error of these figures, which can be 0 although
-    there is a misfit: noise hides it. An error that no replicate shows is partly larger where replicates
-    differ more, partly the same everywhere: half of it is added in proportion to their spread, half in proportion to
-    share * (1 - share). In simulations that covered best for its width (``benchmarks/intervals.py``).
+    ``seen`` is for offers with data, ``unseen`` for others; ``scale`` is the mean of share * (1 - share) over the mean
+    squared spread of the replicates. ``doubt`` is the standard error of these figures, because noise can hide a misfit.
+    Half of the misfit is added in proportion to the replicates' spread, half in proportion to share * (1 - share): in
+    simulations this had the best coverage for its width (``benchmarks/intervals.py``).
 
     >>> Misfit(0.0, 0.01, 4.0).variance(np.array([0.5]), np.array([0.03]), np.array([True])).tolist()
     [0.03]
@@ -82,33 +80,33 @@ class Misfit:
     doubt: float = 0.0
 
     def variance(self, share: Vec, spread: Vec, seen: Vec | None = None) -> Vec:
-        """The squared standard error of shares whose replicates have this squared spread."""
+        """Return the squared standard error of shares whose replicates have this squared spread."""
         beyond = self.unseen if seen is None else np.where(seen, self.seen, self.unseen)
         return spread * (1.0 + HALF * beyond * self.scale) + HALF * beyond * share * (1.0 - share)
 
     def stretched(self, spread: Vec) -> Vec:
-        """The same for numbers that are not shares, all in proportion to their replicates' spread."""
+        """Return the same for numbers that are not shares, all in proportion to the replicates' spread."""
         return spread * (1.0 + (self.unseen + self.doubt) * self.scale)
 
     def of_parts(self, part: Vec, spread: Vec, buyers: Vec) -> Vec:
-        """The same for the parts of an item's buyers that take another instead; ``buyers`` is that item's share.
+        """Return the same for the parts of an item's buyers that choose another; ``buyers`` is that item's share.
 
-        A part is a difference of shares over the share of the item that is gone: errors are larger for rare items.
+        A part is a difference of shares, divided by the item's share: errors are larger for rare items.
         """
         beyond = PART_FACTOR * (self.unseen + self.doubt) / np.maximum(buyers, MIN_BUYERS)
         return self.stretched(spread) + beyond * part * (1.0 - part)
 
     def of_types(self, share: Vec, spread: Vec, first: Vec) -> Vec:
-        """The same for types by their first two choices; ``first`` is the share of all types with the same first one.
+        """Return the same for types by their first two choices; ``first`` is the share of their first choice.
 
-        A model is smoother than a truth of few rankings: it deals one type's share out to all with that first choice.
-        So a type that has next to no share by the model can have much of it.
+        A model is smoother than a market of few rankings: it spreads a type's share over all with that first choice, so
+        a type with a small predicted share can have a large one.
         """
         noise = HALF * self.doubt * share * (1.0 - share) + TYPE_FACTOR * self.unseen * first * (1.0 - first)
         return spread * (1.0 + HALF * (self.unseen + self.doubt) * self.scale) + noise
 
     def has(self, assortments: Assortments) -> Vec:
-        """For every coordinate, whether its offer has data."""
+        """Return for every coordinate whether its offer has data."""
         known = np.array([frozenset(offer) in self.offers for offer in assortments.offers])
         return known[assortments.owner]
 
@@ -116,15 +114,14 @@ class Misfit:
 def measure_misfit(
     data: ChoiceCounts, share: Vec, error: Vec, shift: Vec, held_out: float | None, sizes: Vec | None = None
 ) -> Misfit:
-    """The misfit of a model with shares and replicates on the offers of its data.
+    """Estimate the misfit of a model from its shares and replicates on the offers of its data.
 
-    On these offers, (share - frequency)^2 has the mean variance of a frequency less that of the share, which follows
-    it, plus the misfit; a standard error is added, as noise can hide one. ``held_out`` is the same of offers held out,
-    before their own estimation error (that of ``error``, a little less than it was then) is taken off; without it the
-    misfit of offers with data stands for that of others.
+    On these offers, the mean of (share - frequency)^2 is the variance of the frequency, minus that of the share, plus
+    the misfit. A standard error is added, because noise can hide a misfit. ``held_out`` is the same mean on held-out
+    offers, before their estimation error is subtracted; without it, the misfit of offers with data is used for all.
 
-    ``share``, ``error`` and ``shift`` are the model's share, and the standard deviation and the shift of its
-    replicates. ``sizes`` is for each offer how many choices of equal weight are as certain; without it, all counted.
+    ``share``, ``error`` and ``shift`` are the model's share, and the standard deviation and shift of its replicates.
+    ``sizes`` is the effective number of choices of each offer (default: all counted).
     """
     noise = share * (1.0 - share)
     total = float(noise.sum())
@@ -132,10 +129,10 @@ def measure_misfit(
         return Misfit()
     totals = data.totals[data.assortments.owner]
     sampling = noise / (totals if sizes is None else sizes[data.assortments.owner])
-    if held_out is not None:  # as much noise as ``sizes`` say was taken off there as if each choice weighed the same
+    if held_out is not None:  # there, the noise was subtracted as if each choice had the same weight
         held_out += float((noise / totals - sampling).sum()) / total
-    left = (share - data.frequencies()) ** 2 - (sampling - np.minimum(error**2, sampling))
-    seen = max(0.0, float(left.sum()) / total)
+    excess = (share - data.frequencies()) ** 2 - (sampling - np.minimum(error**2, sampling))
+    seen = max(0.0, float(excess.sum()) / total)
     unseen = seen if held_out is None else max(seen, held_out - float((error**2).sum()) / total)
     doubt = float(np.sqrt(2.0 / share.size) * sampling.sum()) / total
     scale = total / max(float((error**2 + shift**2).sum()), 1e-12 * total)
@@ -144,10 +141,10 @@ def measure_misfit(
 
 
 def noise_distance(model: ChoiceModel, counts: ChoiceCounts) -> float:
-    """The weighted l2 distance from the data that sampling noise alone would give, were the model the truth.
+    """Return the weighted l2 distance from the data that sampling noise alone causes if the model is true.
 
-    It is the root of the expected squared distance: a frequency of K choices has the variance share * (1 - share) / K,
-    and offers weigh as in ``distances.observation_weights``.
+    This is the root of the expected squared distance: a frequency of K choices has the variance share * (1 - share) /
+    K, and offers are weighted as in ``distances.observation_weights``.
 
     >>> from rankstream import RankingModel
     >>> counts = ChoiceCounts(Assortments([("tea", "pie")]), [50, 50])

@@ -1,4 +1,4 @@
-"""Rows of X and y as scikit-learn hands them over: availability matrices, checked, aligned and counted."""
+"""Check, align and count the rows of X and y that scikit-learn passes: availability matrices and choices."""
 
 import warnings
 from collections.abc import Callable
@@ -19,9 +19,9 @@ def count_availability(
     before: ChoiceCounts | None = None,
     make: Callable[[Assortments], ChoiceCounts] = ChoiceCounts,
 ) -> tuple[ChoiceCounts, bool]:
-    """Counts of rows of an availability matrix, items being column numbers; and whether there were new offers or items.
+    """Count the rows of an availability matrix, by column number; also return whether there are new offers or items.
 
-    Offers are numbered by their columns, not by their rows, so that the order of the rows does not matter.
+    Offers are numbered by their columns, so that the order of the rows does not matter.
 
     >>> rows = np.array([[True, True, False], [True, True, False], [False, True, True]])
     >>> counts, _ = count_availability(rows, np.array([0, 1, 2]), np.ones(3))
@@ -46,7 +46,7 @@ def count_availability(
 
 
 def column_names(X: Any) -> tuple[list[Label], bool]:
-    """The labels of a frame's columns, and whether they are more than the default 0, 1, ...; none for plain arrays."""
+    """Return the columns of a frame, and whether they have names other than 0, 1, ...; empty for plain arrays."""
     if not hasattr(X, "columns"):
         return [], False
     names = list(as_offer("The list of columns", X.columns))
@@ -54,9 +54,9 @@ def column_names(X: Any) -> tuple[list[Label], bool]:
 
 
 def choice_columns(chosen: Any, names: list[Label], named: bool, outside_allowed: bool) -> Codes:
-    """The column of every choice: all by name, or all by position where names are not numbers.
+    """Return the column of every choice: all by name, or all by position if names are not numbers.
 
-    The position one past the last column is the outside option, where that is allowed.
+    The position after the last column is the outside option, if that is allowed.
     """
     column = {name: number for number, name in enumerate(names)}
     labels = chosen.tolist()
@@ -77,9 +77,9 @@ def _position(label: Any, size: int) -> int:
 
 
 def align(X: Any, names: list[Label], items: list[Label], may_add: bool) -> tuple[Vec, list[Label], Codes]:
-    """The matrix with one column per item, the items, and where each column of X went.
+    """Return a matrix with one column per item, the items, and the new position of each column of X.
 
-    Items that X does not name are not available in it; new ones come last, where they are allowed.
+    Items that X does not name are not available in it; new ones come last, if they are allowed.
 
     >>> align(np.array([[1, 1]]), ["pie", "tea"], ["tea", "cake"], may_add=True)
     (array([[1., 0., 1.]]), ['tea', 'cake', 'pie'], array([2, 0]))
@@ -104,7 +104,7 @@ class AvailabilityRows:
     _outside: bool
 
     def _read(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Mask, Codes, Vec]:
-        """Checked rows: which items were available, which one was chosen, and how much each row counts."""
+        """Return the available items, the choice and the weight of each row, or raise a ValueError."""
         if y is None:
             raise ValueError("This estimator requires y to be passed, but the target y is None.")
         names, named = column_names(X)
@@ -155,7 +155,7 @@ class AvailabilityRows:
 
 
 def as_array(labels: list[Label]) -> Any:
-    """Labels as an array of their type, or of objects where they are of several, or no scalars."""
+    """Return labels as an array of their type, or of objects if they have several types or are not scalars."""
     if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float):
         return np.array(labels)
     array = np.empty(len(labels), dtype=object)
@@ -165,7 +165,7 @@ def as_array(labels: list[Label]) -> Any:
 
 
 def sorted_order(labels: list[Label]) -> Codes:
-    """The places of the labels in ascending order; where they cannot be compared, by their types, then as text.
+    """Return the positions that sort the labels; labels that cannot be compared are sorted by type, then as text.
 
     >>> sorted_order(["tea", "pie"]).tolist(), sorted_order(["b", 2, 10]).tolist()
     ([1, 0], [1, 2, 0])
@@ -179,7 +179,7 @@ def sorted_order(labels: list[Label]) -> Codes:
 
 
 def row_weights(sample_weight: Any, rows: Any) -> Vec:
-    """How much each row counts; 1 without weights."""
+    """Return the weight of each row; 1 by default."""
     weight: Vec = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
     if not weight.sum() > 0.0:
         raise ValueError("The sample weights are all zero: at least one choice must count.")

@@ -1,4 +1,4 @@
-"""What a method is asked to fit: checked data, a seed, and who says when that is enough."""
+"""The task of a method: checked data, a seed, and watches that limit the time."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from rankstream.distances import Distance
 from rankstream.oracles import Oracle
 
 EXACT = 100_000.0
-"""Frequencies without counts are taken for those of this many choices from every offer."""
+"""Frequencies without counts are treated as those of this many choices from every offer."""
 Weighting = Literal["observations", "equal"]
 Data: TypeAlias = ChoiceCounts | ArrayLike | Iterable[ChoiceCounts | ArrayLike]
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Data to fit, the seed, and two watches: of the fit, and of the search for a good bound afterwards.
+    """Data to fit, the seed, and two watches: for the fit, and for the search for a bound afterwards.
 
-    Data that stand still are counts or one vector of frequencies; others are a table with a row of frequencies per
-    round, or an iterable that is asked for one round at a time.
+    Static data are counts or one vector of frequencies. A stream is a table with a row of frequencies per round, or an
+    iterable with one element per round.
     """
 
     assortments: Assortments
@@ -63,7 +63,7 @@ class Task:
 
     @cached_property
     def target(self) -> Target:
-        """What a round aims at, where the data stand still."""
+        """The target of every round, for static data."""
         if isinstance(self.data, ChoiceCounts):
             return self.counts.target()
         return as_target(self.assortments, self.data)
@@ -74,7 +74,7 @@ class Task:
         return oracles.auto(self.assortments, seed=self.seed)
 
     def rows(self, most: int) -> Vec | None:
-        """A stream known in advance, as a checked table of at most ``most`` rounds; None for others."""
+        """Return a stream that is known in advance as a checked table of at most ``most`` rounds; else None."""
         if hasattr(self.data, "__array__") and np.ndim(self.data) == 2:
             return as_rows(self.assortments, np.asarray(self.data)[:most])
         return None
@@ -87,9 +87,9 @@ class Task:
         return iter(self.data)
 
     def require_still(self, method: str) -> None:
-        """Refuse streams where a method needs all data at once."""
+        """Raise a ValueError for a stream, for methods that need all data at once."""
         if not self.stands_still:
-            self.stream()  # which says so where the data are nothing of the kind
+            self.stream()  # raises if the data are not iterable either
             raise ValueError(
                 f"The method {method!r} needs one ChoiceCounts or frequency vector, not a stream: use method "
                 "'primal-dual', or fit again when the data have changed."
@@ -97,7 +97,7 @@ class Task:
 
 
 def offer_weights(distance: str | Distance, weights: Weighting, task: Task) -> tuple[float, ...] | None:
-    """What each offer weighs in a distance given by name: the root of its observations, for KL their share."""
+    """Return the weight of each offer in a distance given by name: the root of its observations, for KL their share."""
     if weights not in ("observations", "equal"):
         raise ValueError(f"weights is {weights!r}: choose 'observations' or 'equal'.")
     if not isinstance(distance, str) or weights == "equal":
@@ -108,7 +108,7 @@ def offer_weights(distance: str | Distance, weights: Weighting, task: Task) -> t
 
 
 def make_task(assortments: Assortments | ChoiceCounts, data: Data | None, seed: int) -> Task:
-    """Counts alone, or assortments and data, as a task."""
+    """Return the task for counts alone, or for assortments and data."""
     if isinstance(assortments, ChoiceCounts):
         if data is not None:
             raise ValueError("Counts include their offers: give the counts alone, or assortments and data.")

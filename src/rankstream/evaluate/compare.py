@@ -1,4 +1,4 @@
-"""Comparing choice models on choices that they were not fitted to, with words for what the numbers allow to say."""
+"""Compare choice models on held-out choices."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,11 +23,11 @@ from rankstream.models.protocol import ChoiceModel, Predicts
 from rankstream.models.shrinkage import ShrunkModel, tally_facts
 
 Fit = Callable[[ChoiceCounts], ChoiceModel]
-UNIFORM = "uniform"  # a guess without data, in every comparison
+UNIFORM = "uniform"  # a guess without data, part of every comparison
 
 
 def fit_by_method(name: str, counts: ChoiceCounts, *, seed: int = 0) -> ChoiceModel:
-    """The model of a method of ``estimate`` for all offers that have choices; no certificate is made."""
+    """Fit a method of ``estimate`` to all offers with choices, without a certificate."""
     data = observed(counts)
     task = Task(data.assortments, data, seed)
     return (make(name) or pick(task)).model(task)
@@ -37,11 +37,11 @@ MODELS: dict[str, Callable[..., ChoiceModel]] = {
     **{name: partial(fit_by_method, name) for name in METHODS},
     **{name: partial(baselines.fit, name) for name in baselines.FITS if name not in METHODS},
 }
-"""What can be compared by name: every method of ``estimate``, and the other baselines."""
+"""Models that can be compared by name: every method of ``estimate``, and the other baselines."""
 PRICED: dict[str, Callable[..., ChoiceModel]] = {name: partial(fit_by_method, name) for name in WITH_PRICES}
-"""What can be compared besides, where items have prices."""
+"""Further models for items with prices."""
 ORDERLESS = ("mnl", "latent-class", "markov-chain")
-"""What cannot keep an order of items, such as price levels."""
+"""Models that do not support an order of items, such as price levels."""
 
 
 def compare(
@@ -56,26 +56,25 @@ def compare(
 ) -> Comparison:
     """Fit every model to a part of the choices, score it on the rest, and rank by log-likelihood per choice.
 
-    A uniform guess always takes part, under the name "uniform": small data often allow nothing better. Where single
-    choices are held out, there is also "max-entropy, shrunk": the same model, asked with ``seen="shrink"``.
+    A uniform guess is always included, under the name "uniform": small data often allow nothing better. If single
+    choices are held out, there is also "max-entropy, shrunk": the same model with ``seen="shrink"``.
 
     Parameters
     ----------
     counts : ChoiceCounts or sequence of them
         The choices; a sequence of periods, oldest first, for ``holdout="time"``.
     models : names, or mapping from names to functions, optional
-        Names of ``MODELS`` or, for items with prices, of ``PRICED`` (without it all that suit the counts, see
-        ``names_for``); or your own functions from counts to a model with ``items``, ``predict`` and ``probabilities``.
+        Names of ``MODELS`` or, for items with prices, of ``PRICED`` (default: ``names_for`` the counts); or functions
+        from counts to a model with ``items``, ``predict`` and ``probabilities``.
     holdout : "assortments", "choices" or "time"
-        What is held out: whole offers, choices from every offer, or later periods.
+        What to hold out: whole offers, choices from every offer, or later periods.
     folds : int
-        How many parts the offers or choices are dealt out to; each is held out once. Without effect for "time", which
-        tests on every period but the first after fitting to all before it.
+        Number of parts, each held out once. Without effect for "time", which tests on every period after the first.
     seed : int
         Seed for the folds and the models' random starts.
     epsilon : float
-        The share of a uniform choice that is mixed into every model alike, between 1e-12 and 0.5: a ranking model may
-        give something that happened the probability 0. The raw value, which can be -inf, is reported too.
+        The share of a uniform choice mixed into every model, between 1e-12 and 0.5, because a ranking model may give an
+        observed choice the probability 0. The raw value, which can be -inf, is also reported.
     watch : callable, optional
         Called before every fit with the model's name and the fraction of all fits that are done.
 
@@ -126,7 +125,7 @@ def compare(
 
 
 def score(model: Predicts, tested: ChoiceCounts, epsilon: float = 1e-3, seconds: float = 0.0, size: int = 0) -> Score:
-    """How well a model predicts counted choices; every offer must have some."""
+    """Score a model on counted choices; every offer must have some."""
     offers = tested.assortments
     predicted = model.probabilities(offers)
     if not (predicted.shape == (offers.n_coordinates,) and np.all(predicted >= 0.0)):
@@ -144,7 +143,7 @@ def score(model: Predicts, tested: ChoiceCounts, epsilon: float = 1e-3, seconds:
 
 
 def names_for(counts: ChoiceCounts) -> list[str]:
-    """All models that can be fitted to such counts; where items have an order, those that keep it."""
+    """Return all models that can be fitted to the counts; if items have an order, those that support it."""
     offers = counts.assortments
     if not offers.order:
         return list(MODELS)
@@ -153,7 +152,7 @@ def names_for(counts: ChoiceCounts) -> list[str]:
 
 
 def fits_of(models: Sequence[str] | Mapping[str, Fit], seed: int) -> dict[str, Fit]:
-    """How to fit each of the models to counts: names become functions."""
+    """Return the function that fits each model, given names or functions."""
     if isinstance(models, Mapping):
         fits = dict(models)
     else:

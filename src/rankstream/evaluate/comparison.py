@@ -54,15 +54,15 @@ class Row:
 
     @property
     def within_noise(self) -> bool:
-        """Whether the folds do not show which of this model and the winner is better."""
+        """Whether this model is not significantly worse than the winner."""
         return not self.behind > self.margin
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models ranked by the likelihood of what was held out, best first.
+    """Models ranked by held-out likelihood, best first.
 
-    ``uniform`` is what a guess without data would score, ``hindsight`` the most that any model can.
+    ``uniform`` is the score of a uniform guess, ``hindsight`` the highest possible score.
     """
 
     rows: tuple[Row, ...]
@@ -74,12 +74,12 @@ class Comparison:
 
     @property
     def winner(self) -> str:
-        """The model with the highest mean likelihood, clearly or not."""
+        """The model with the highest mean likelihood, significantly or not."""
         return self.rows[0].name
 
     @property
     def verdict(self) -> str:
-        """Which model wins, by how much, and whether that is more than noise."""
+        """A sentence: which model wins, by how much, and whether that is significant."""
         best, *others = self.rows
         if not others:
             return f"{best.name} is the only model: there is nothing to compare it with."
@@ -104,7 +104,7 @@ class Comparison:
             f"{name:<{first}}" + "".join(f"{cell:>{width}}" for cell, width in zip(others, WIDTHS[1:], strict=True))
             for name, *others in (HEADINGS, *map(_cells, self.rows))
         ]
-        choices = f"{round(self.observations, 1):,.12g} choices"  # an assumed share makes parts of choices
+        choices = f"{round(self.observations, 1):,.12g} choices"  # fractional with an assumed share
         how = f"{len(self.rows[0].scores)} folds, {HELD_OUT[self.holdout]} held out, {choices}"
         scale = (
             f"Log-likelihood per choice (natural log), ± its standard error, with {self.epsilon:g} of a uniform choice "
@@ -134,7 +134,7 @@ class Comparison:
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can write of it."""
+        """Return the result as plain JSON values."""
         names = ("winner", "verdict", "holdout", "epsilon", "observations", "uniform", "hindsight")
         return {**{name: getattr(self, name) for name in names}, "models": self.to_records()}
 
@@ -172,7 +172,7 @@ def standard_error(values: Vec) -> float:
 
 def student(folds: int) -> float:
     """Return the 97.5 % point of Student's t for the mean of ``folds`` values."""
-    from scipy.special import stdtrit  # here, as it is slow to import and only comparisons need it
+    from scipy.special import stdtrit  # slow to import, and only comparisons need it
 
     return float(stdtrit(folds - 1, 0.975)) if folds > 1 else np.nan
 

@@ -1,4 +1,4 @@
-"""Customer types that came and went between two models."""
+"""Changes of customer types between two models."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -20,7 +20,7 @@ LISTS = ("appeared", "vanished", "grew", "shrank")
 
 @dataclass(frozen=True)
 class TypeChange:
-    """Customers who choose alike from every offer: the heaviest ranking among them, and their share in both models."""
+    """Customers with the same choices from every offer: their most frequent ranking, and their share in both models."""
 
     ranking: tuple[Label, ...]
     before: float
@@ -28,7 +28,7 @@ class TypeChange:
 
     @property
     def change(self) -> float:
-        """By how much their share rose."""
+        """The change of their share."""
         return self.after - self.before
 
 
@@ -43,18 +43,18 @@ class TypeChanges:
     least: float
 
     def to_json(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the types of each list, as JSON has them."""
+        """Return the types of each list as plain JSON values."""
         return {
-            word: [asdict(one) | {"ranking": [str(item) for item in one.ranking]} for one in getattr(self, word)]
+            word: [asdict(change) | {"ranking": list(map(str, change.ranking))} for change in getattr(self, word)]
             for word in LISTS
         }
 
     def __str__(self) -> str:
         lines = []
         for word in LISTS:
-            for one in getattr(self, word):
-                ranking = " > ".join(map(str, one.ranking))
-                lines.append(f"{word}: {ranking}, {100 * one.before:.1f} % to {100 * one.after:.1f} %")
+            for change in getattr(self, word):
+                ranking = " > ".join(map(str, change.ranking))
+                lines.append(f"{word}: {ranking}, {100 * change.before:.1f} % to {100 * change.after:.1f} %")
         return "\n".join(lines) or f"no type changed by {100 * self.least:g} points"
 
 

@@ -49,7 +49,7 @@ def predicted_against_true(predicted: Vec, true: Vec, axes: "Axes") -> "Axes":
 
 
 def comparison(found: Comparison, axes: "Axes") -> "Axes":
-    """How far each model is behind the best, with the 95 % margin of the paired difference; orange beyond noise."""
+    """Draw how far each model is behind the best, with 95 % margins of paired differences; orange is significant."""
     for height, row in enumerate(found.rows):
         margin = 0.0 if np.isnan(row.margin) else row.margin
         axes.errorbar(row.behind, height, xerr=margin, fmt="o", color=BLUE if row.within_noise else ORANGE, capsize=3)
@@ -75,9 +75,9 @@ def shares_over_time(
     models: Sequence[ChoiceModel] | None = None,
     order: Sequence[Label] | None = None,
 ) -> "Axes":
-    """The share of every item of an offer, period by period, with 95 % intervals; lines are the models of those times.
+    """Draw the share of every item of an offer by period, with 95 % intervals; lines are models of the periods.
 
-    Periods in which nobody was offered it are left out. Without models, lines connect the dots.
+    Periods without the offer are left out. Without models, lines connect the dots.
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ def shares_over_time(
     axes : Axes
         Where to draw.
     times : sequence of float, optional
-        When the periods are; 1, 2, ... without them.
+        Times of the periods (default: 1, 2, ...).
     models : sequence, optional
         A model of each period.
     order : sequence, optional
-        Items in the order of their colours, where pictures of several offers stand side by side; others are left out.
+        Items in the order of their colours, for charts side by side; other items are left out.
     """
     from matplotlib import colormaps
 
@@ -115,14 +115,14 @@ def shares_over_time(
             axes.plot(across, [prediction[item] for prediction in predicted], color=colour, linestyle=line)
     columns = [column for column, _ in drawn]
     highest = [np.nanmax(high[:, columns]) if seen.any() else 1.0, *(max(row.values()) for row in predicted)]
-    top = min(1.03, 1.1 * max(highest))  # a dot at 0 or 1 is seen whole
+    top = min(1.03, 1.1 * max(highest))  # so that a dot at 1 is not cut
     _legend(axes, len(drawn))
     across_label = "period" if times is None else "time"
     return finish(axes, ylim=(-0.03 * top, top), xlabel=across_label, ylabel="share", title="Shares over time")
 
 
 def _legend(axes: "Axes", entries: int) -> None:
-    """Inside while it is short, else on the right, in as many columns as it takes."""
+    """Put a short legend inside, a long one on the right in several columns."""
     if entries <= 5:
         axes.legend(frameon=False)
         return
@@ -131,7 +131,7 @@ def _legend(axes: "Axes", entries: int) -> None:
 
 
 def period_shares(periods: Sequence[ChoiceCounts], offer: tuple[Label, ...]) -> tuple[Vec, Vec, Vec]:
-    """A row of the shares of an offer for each period, NaN where it was not made, and the ends of their intervals."""
+    """Return the shares of an offer in each period, NaN without choices, and the ends of their intervals."""
     shares, sizes = np.full((len(periods), len(offer)), np.nan), np.ones((len(periods), 1))
     for row, counts in enumerate(periods):
         places = [counts.assortments.coordinate(offer, item) for item in offer]
@@ -142,7 +142,7 @@ def period_shares(periods: Sequence[ChoiceCounts], offer: tuple[Label, ...]) -> 
 
 
 def date_axis(axes: "Axes") -> None:
-    """Dates below a picture, as few as fit; its numbers are days since 1970."""
+    """Label an axis of days since 1970 with dates, as few as fit."""
     from matplotlib import dates
 
     axes.set_xlabel("")

@@ -1,4 +1,4 @@
-"""Pictures of many markets: the shares of each side by side, and all of them on a plane by how they differ."""
+"""Charts of many markets: the shares of each side by side, and a map of how they differ."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 COLUMNS = 4
 MAX_NAMED_MARKETS = 8
-"""Markets on the plane whose names are written: those farthest from the middle."""
+"""Number of markets with a name on the map: those farthest from the centre."""
 
 
 def market_shares(markets: "Markets", figure: "Figure", keys: Iterable[Any] | None = None, most: int = 12) -> "Figure":
-    """Small multiples: what share of the customers of each market takes each item if everything is on offer.
+    """Draw the shares of each market as small multiples, if all items are offered.
 
-    Grey marks the mean over the markets that are drawn: those of ``keys``, else the ``most`` with the most choices.
+    Grey marks the mean over the drawn markets: those of ``keys``, else the ``most`` with the most choices.
     """
     chosen = list(markets) if keys is None else [markets.row(key).key for key in keys]
     if keys is None:
@@ -49,10 +49,10 @@ def market_shares(markets: "Markets", figure: "Figure", keys: Iterable[Any] | No
 
 
 def market_map(markets: "Markets", axes: "Axes", differing: Iterable[Any] = ()) -> "Axes":
-    """All markets on a plane: near each other where their customers choose alike if everything is on offer.
+    """Draw a map of all markets: near each other if their customers choose alike when all items are offered.
 
-    The plane is that of the two main components of the roots of all shares (so distances are Hellinger's, as far as two
-    directions show them). ``differing`` markets are orange, such as those that ``Markets.compare`` names.
+    The axes are the first two principal components of the square roots of all shares, so distances approximate
+    Hellinger distances. ``differing`` markets are orange, such as those of ``Markets.compare``.
     """
     keys = list(markets)
     _, table = share_table(markets, keys)
@@ -77,7 +77,7 @@ def market_map(markets: "Markets", axes: "Axes", differing: Iterable[Any] = ()) 
 
 
 def share_table(markets: "Markets", keys: Iterable[Any]) -> tuple[tuple[Label, ...], Vec]:
-    """A row per market: the share of each item if all that it carries is on offer; NaN for what it does not carry."""
+    """Return a row per market: the share of each item if all of its items are offered; NaN for items it lacks."""
     rows = [markets.model(key).predict(markets.model(key).items) for key in keys]
     if not rows:
         raise ValueError("There is no market with a model to draw: see Markets.failed.")

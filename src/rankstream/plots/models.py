@@ -1,4 +1,4 @@
-"""Pictures of one model: its fit to the data, its customer types, and who gains when an item is gone."""
+"""Charts of one model: its fit to the data, its customer types, and substitution."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
@@ -25,7 +25,7 @@ COLOURS = (GREY, BLUE, ORANGE, "#009e73")
 Curve = Mapping[float, Any]
 MAX_NUMBERS = 20
 MAX_ITEMS = 100
-"""First favourites that customer types are looked for by; with thousands of items, all of them take long."""
+"""Number of first favourites in a chart of customer types; thousands of items would take long."""
 MAX_NAME_LENGTH = 18
 
 
@@ -39,10 +39,10 @@ def finish(axes: "Axes", grid: Literal["both", "x", "y"] = "both", **labels: Any
 def predicted_against_observed(
     model: ChoiceModel, counts: ChoiceCounts, axes: "Axes", interval: float = 0.95
 ) -> "Axes":
-    """One dot per offer and item; bars are Wilson's intervals of the observed share, orange where they miss the model.
+    """Draw a dot per offer and item, with Wilson intervals of the observed share, orange if they miss the prediction.
 
-    The bars are of the sampling error of the data alone. Of a model that is right, about one in twenty misses at 95 %;
-    a model fitted to the same data should miss fewer.
+    The intervals cover the sampling error of the data only. For a true model about one in twenty misses at 95 %; for a
+    model fitted to the same data, fewer.
     """
     predicted = model.probabilities(counts.assortments)
     totals = counts.effective_totals[counts.assortments.owner]
@@ -71,7 +71,7 @@ def predicted_against_observed(
 
 
 def wilson(shares: Vec, totals: Vec, interval: float = 0.95) -> tuple[Vec, Vec]:
-    """Wilson's score interval for shares, from the numbers of choices; sensible at shares of 0 and 1 too.
+    """Return Wilson score intervals of shares, given the numbers of choices; also useful at shares of 0 and 1.
 
     >>> low, high = wilson(np.array([0.0, 0.5]), np.array([10.0, 10.0]))
     >>> low.round(3).tolist(), high.round(3).tolist()

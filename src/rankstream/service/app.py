@@ -1,4 +1,4 @@
-"""The face of the service: routes, what is said where something is wrong, and the documentation at /openapi.json."""
+"""The web application: routes, error responses, and the documentation at /openapi.json."""
 
 import asyncio
 import gc
@@ -26,17 +26,17 @@ from rankstream.service.page.uploads import upload_routes
 SENTENCES = {404: "Not found: see /openapi.json.", 405: "Method not allowed: see /openapi.json."}
 MIN_COMPRESSED_BYTES = 1000
 COLLECTED_BYTES = 100_000
-"""Bytes of a refused question from which on its memory is given back at once (benchmarks/attack_service.py)."""
+"""Size of a rejected request above which its memory is freed at once (benchmarks/attack_service.py)."""
 
 
 def make_app(service: Service) -> FastAPI:
-    """An application over a service; whoever made the service closes it."""
+    """Return the application of a service; the caller closes the service."""
     pages = Pages(service)
 
     @asynccontextmanager
     async def sweeping(_: FastAPI) -> AsyncIterator[None]:
         task = asyncio.create_task(service.sweep_forever())
-        gc.freeze()  # so that collecting what a request leaves looks at that alone
+        gc.freeze()  # so that the collections after large requests do not scan the modules
         yield
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -64,7 +64,7 @@ def make_app(service: Service) -> FastAPI:
 
 
 def _endpoints(content: dict[str, Any]) -> str:
-    """A page that lists all endpoints, without scripts and without requests to other sites."""
+    """Return a page that lists all endpoints, without scripts or requests to other sites."""
     lines = [
         f"<li><code>{method.upper()} {escape(path)}</code>: {escape(about['summary'])}</li>"
         for path, methods in content["paths"].items()
@@ -85,7 +85,7 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first, size = error.errors()[0], request.headers.get("content-length", "")
     if size.isdecimal() and int(size) > COLLECTED_BYTES:
-        gc.collect()  # the error and its traceback hold each other, and with them the whole parsed body
+        gc.collect()  # the error and its traceback form a cycle that keeps the whole parsed body
     where, sentence = ".".join(str(part)[:50] for part in first["loc"]), first["msg"].removeprefix("Value error, ")
     if where == "path.market" and first["type"] == "value_error":
         return refusal(RefusedError(422, sentence))

@@ -1,4 +1,4 @@
-"""A client of the service: choices that count once whatever happens on the way, and questions."""
+"""A client of the service: send choices, which count exactly once, and ask questions."""
 
 import json
 import time
@@ -71,18 +71,17 @@ class Client:
     def send(self, market: str, choices: Choice | Iterable[Choice], key: str | None = None) -> int:
         """Send records, or dicts such as {"offered": ["tea", "pie"], "chosen": "tea"}; return the log position.
 
-        Where the market has price levels, what is offered is a mapping from items to prices.
-        They are on the service's disk when this returns. Give a ``key`` of your own where the same batch may be sent
-        again by another process.
+        If the market has price levels, "offered" is a mapping from items to prices. The records are on the service's
+        disk when this returns. Give a ``key`` if another process may send the same batch again.
         """
-        several = [choices] if isinstance(choices, Record | Mapping) else list(choices)
-        body = json.dumps({"records": [_content(one) for one in several]})
+        records = [choices] if isinstance(choices, Record | Mapping) else list(choices)
+        body = json.dumps({"records": [_content(record) for record in records]})
         headers = {"Idempotency-Key": token_hex(16) if key is None else key}
-        return int(self._asked("POST", f"{_market(market)}/choices", body, headers)["position"])
+        return int(self._request("POST", f"{_market(market)}/choices", body, headers)["position"])
 
     def predict(self, market: str, offers: Iterable[Iterable[Label]]) -> list[dict[str, float]]:
         """Return the shares of offers, in their order; offers may be mappings from items to prices."""
-        return [one["shares"] for one in self.predictions(market, offers)["predictions"]]
+        return [prediction["shares"] for prediction in self.predictions(market, offers)["predictions"]]
 
     def predictions(
         self, market: str, offers: Iterable[Iterable[Label]], interval: float | None = None
@@ -90,7 +89,7 @@ class Client:
         """Return predictions with their model and, at a confidence level such as 0.95, intervals."""
         content: dict[str, Any] = {"offers": [_offered(offer) for offer in offers]}
         content |= {} if interval is None else {"interval": interval}
-        return self._asked("POST", f"{_market(market)}/predict", json.dumps(content))
+        return self._request("POST", f"{_market(market)}/predict", json.dumps(content))
 
     def decide(
         self, market: str, margins: Mapping[str, float] | float | None = None, **constraints: Any
@@ -106,39 +105,39 @@ class Client:
 
     def _decision(self, kind: str, market: str, margins: Any, constraints: dict[str, Any]) -> dict[str, Any]:
         body = json.dumps({"margins": margins, **constraints})
-        return dict(self._asked("POST", f"{_market(market)}/{kind}", body)["decision"])
+        return dict(self._request("POST", f"{_market(market)}/{kind}", body)["decision"])
 
     def markets(self) -> list[dict[str, Any]]:
         """Return all markets that the token may read, with their progress."""
-        return list(self._asked("GET", "/v1/markets")["markets"])
+        return list(self._request("GET", "/v1/markets")["markets"])
 
     def model(self, market: str) -> Any:
         """Download the published model."""
-        return model_in(self._asked("GET", f"{_market(market)}/model"), "the model")
+        return model_in(self._request("GET", f"{_market(market)}/model"), "the model")
 
     def segments(self, market: str, top: int = 10) -> list[dict[str, Any]]:
         """Return the largest customer types."""
-        return list(self._asked("GET", f"{_market(market)}/segments?top={int(top)}")["segments"])
+        return list(self._request("GET", f"{_market(market)}/segments?top={int(top)}")["segments"])
 
     def substitution(self, market: str) -> list[dict[str, Any]]:
         """Return each item's share if all are offered, and what sells instead when it is gone."""
-        return list(self._asked("GET", f"{_market(market)}/substitution")["items"])
+        return list(self._request("GET", f"{_market(market)}/substitution")["items"])
 
     def drift(self, market: str, last: int = 20_000) -> dict[str, Any]:
         """Test what changed between the earlier and the later half of the latest records."""
-        return self._asked("GET", f"{_market(market)}/drift?last={int(last)}")
+        return self._request("GET", f"{_market(market)}/drift?last={int(last)}")
 
     def certificate(self, market: str) -> dict[str, Any]:
         """Return the certificate of the published model."""
-        return self._asked("GET", f"{_market(market)}/certificate")
+        return self._request("GET", f"{_market(market)}/certificate")
 
     def settings(self, market: str, changes: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
         """Return the settings of a market, after changing those that are given; None resets one to its default."""
         place, given = f"{_market(market)}/settings", {**(changes or {}), **more}
-        return self._asked("PUT", place, json.dumps(given)) if given else self._asked("GET", place)
+        return self._request("PUT", place, json.dumps(given)) if given else self._request("GET", place)
 
     def events(self, market: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield names and contents of events as they happen: records, gap, alarm. It ends with the service."""
+        """Yield names and contents of events (records, gap, alarm) as they happen, until the service ends."""
         with self._http.stream("GET", f"{_market(market)}/events", timeout=None) as answer:
             if answer.status_code != 200:
                 answer.read()
@@ -150,10 +149,10 @@ class Client:
                 if kind == "data":
                     yield name, json.loads(rest)
 
-    def _asked(
+    def _request(
         self, method: str, path: str, body: str | None = None, headers: dict[str, str] | None = None
     ) -> dict[str, Any]:
-        """Ask, again and again where that may help; questions change nothing, and batches have keys."""
+        """Send a request, with retries: reads change nothing, and batches have keys."""
         kind = {} if body is None else {"Content-Type": "application/json"}
         for attempt in range(self.retries + 1):
             wait = min(0.1 * 2.0**attempt, MAX_RETRY_SECONDS)
@@ -165,8 +164,8 @@ class Client:
             else:
                 if answer.status_code not in RETRIED_STATUSES or attempt == self.retries:
                     break
-                asked = answer.headers.get("Retry-After", "")
-                wait = max(wait, min(float(asked), MAX_RETRY_SECONDS)) if asked.isdecimal() else wait
+                after = answer.headers.get("Retry-After", "")
+                wait = max(wait, min(float(after), MAX_RETRY_SECONDS)) if after.isdecimal() else wait
             time.sleep(wait)
         if answer.status_code >= 300:
             _raise(answer.status_code, answer.content)
@@ -193,5 +192,5 @@ def _content(choice: Choice) -> dict[str, Any]:
 
 
 def _offered(offer: Iterable[Label]) -> Any:
-    """An offer as JSON has it: a list of items, or the price of each."""
+    """Return an offer for JSON: a list of items, or a mapping from items to prices."""
     return dict(offer) if isinstance(offer, Mapping) else list(offer)

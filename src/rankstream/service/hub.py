@@ -1,4 +1,4 @@
-"""The service without its face: the log, what was learned, who asks, the processes that do the work, and its health."""
+"""The state of a running service: its log, its published models, its tokens, its worker processes, and its health."""
 
 import asyncio
 import json
@@ -29,32 +29,32 @@ from rankstream.service.storage.writer import Work, Writer
 
 R = TypeVar("R")
 SWEEP_SECONDS = 60.0
-QUESTION_SECONDS = 60.0  # seconds after which a question is given up
-REFIT_SECONDS = 300.0  # seconds after which refits for intervals are given up
+QUESTION_SECONDS = 60.0  # time limit of a question
+REFIT_SECONDS = 300.0  # time limit of the refits for intervals
 NO_ANSWER = "The answer could not be computed: try again later."
-UPLOAD_TIMES = (QUESTION_SECONDS, None)  # seconds to look at a file that was uploaded, and to import what was looked at
-CACHE_ENTRY_BYTES = 250  # what an entry of a cache takes besides its content
-PROBE_SECONDS = 5.0  # seconds for which the outcome of a write is remembered
-PROBE_TIMEOUT = 5.0  # seconds after which a write that hangs has failed
+UPLOAD_TIMES = (QUESTION_SECONDS, None)  # time limits to examine an uploaded file, and to import it
+CACHE_ENTRY_BYTES = 250  # overhead of a cache entry
+PROBE_SECONDS = 5.0  # how long the outcome of a test write is cached
+PROBE_TIMEOUT = 5.0  # seconds after which a test write counts as failed
 PROBE_BYTES = 8192
 MAX_INLINE_BYTES = 65_536  # bytes of a batch above which another process parses it
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a service is run."""
+    """Options of a service."""
 
     limits: ServiceLimits = field(default_factory=ServiceLimits)
-    new_markets: bool = True  # whether a market may be made by its first batch
-    keep: float | None = None  # seconds for which learned records stay in the log; None for ever
+    new_markets: bool = True  # whether the first batch of a market creates it
+    keep: float | None = None  # seconds for which learned records stay in the log; None: for ever
     hosts: tuple[str, ...] = ()  # host names under which clients reach the server, besides those of this machine
-    seed: int = 0  # of markets that are made
-    learns: bool = True  # whether a learner follows the log; markets made of files need none
+    seed: int = 0  # of new markets
+    learns: bool = True  # whether a learner follows the log; imported files need none
     link: PageLink | None = None  # a link that opens the page once
 
 
 def probe(connection: sqlite3.Connection) -> None:
-    """Write what a batch writes, and take it back: new pages, the ends of tables and indexes, all markets."""
+    """Test that a batch could be written: write to the same tables and indexes, and undo it."""
     connection.execute(
         "INSERT INTO batches (market, position, records, arrived, body) VALUES (0, 0, 0, 0, zeroblob(?))",
         (PROBE_BYTES,),
@@ -80,15 +80,15 @@ class Service:
                 raise ValueError(f"The log in {folder} is damaged: restore a backup.") from None
             raise
         self.supervisor = Supervisor(folder)
-        self.read_damage = False  # whether reading the log has shown that it is damaged
-        self._probe: Future[None] | None = None  # the last write that was tried, and when
+        self.read_damage = False  # whether a read has found the log damaged
+        self._probe: Future[None] | None = None  # the last test write, and its time
         self._probed = 0.0
         self.quick = Worker("processes.batch_reader", str(folder), timeout=QUESTION_SECONDS)
         self.slow, self.reading_large = (Worker(beside=self.quick, timeout=QUESTION_SECONDS) for _ in range(2))
         self.refitting = Worker("processes.refits", str(folder), timeout=REFIT_SECONDS)
-        self.looking, self.importing = (Worker("processes.importer", str(folder), timeout=one) for one in UPLOAD_TIMES)
+        self.looking, self.importing = (Worker("processes.importer", str(folder), timeout=t) for t in UPLOAD_TIMES)
         self.fitting = Worker(beside=self.importing)
-        rmtree(self.uploads, ignore_errors=True)  # those of a server that was killed
+        rmtree(self.uploads, ignore_errors=True)  # left by a server that was killed
         self._turn = asyncio.Lock()
         self.metrics = Metrics(self._look)
         self.listeners, self.preferences = 0, PreferenceStore(folder)
@@ -97,7 +97,7 @@ class Service:
         self._predicted_bytes = 0
 
     def close(self) -> None:
-        """Write what waits, let the learner save, and let go of everything."""
+        """Write what is queued, let the learner save, and close everything."""
         self.is_closing = True
         workers = (self.quick, self.slow, self.refitting, self.reading_large, self.looking, self.importing)
         for worker in (*workers, self.fitting):
@@ -105,19 +105,19 @@ class Service:
         rmtree(self.uploads, ignore_errors=True)
         self.writer.close()
         self.supervisor.end()
-        for one in (self.reading, self.published, self.tokens):
-            one.close()
+        for database in (self.reading, self.published, self.tokens):
+            database.close()
 
     def check_log(self) -> None:
-        """Refuse everything while the log is damaged: neither writes nor answers can be relied on."""
+        """Reject all requests while the log is damaged."""
         problem = None
-        with suppress(RefusedError):  # what was learned is another matter
+        with suppress(RefusedError):  # unreadable models are a different problem
             problem = self.published.problem(None)
         if self.read_damage or self.writer.is_damaged or problem is not None:
             raise RefusedError(503, DAMAGED)
 
     async def check_ready(self) -> None:
-        """Refuse unless choices can be written and all markets are learned."""
+        """Raise a RefusedError unless choices can be written and all markets are being learned."""
         self.check_log()
         if not self.supervisor.is_alive:
             raise RefusedError(503, "The learner is not running: try again in a moment.", Retry_After="1")
@@ -127,25 +127,25 @@ class Service:
             await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self._probe)), PROBE_TIMEOUT)
         except TimeoutError:
             raise RefusedError(503, "The log takes too long to write: try again later.", Retry_After="5") from None
-        if self.writer.failure is not None:  # a batch, after the last probe
+        if self.writer.failure is not None:  # of a batch since the last test write
             raise self.writer.failure
         if self.published.any_problem():
             raise RefusedError(503, "A market cannot be learned: see /metrics, or the page of each market.")
 
     @property
     def uploads(self) -> Path:
-        """Where files are that were uploaded and are not imported yet."""
+        """The folder of uploaded files that are not imported yet."""
         return self.folder / "uploads"
 
     async def write(self, work: Work[R]) -> R:
-        """Have something written to the log, and wait until it is on disk."""
+        """Write to the log, and wait until it is on disk."""
         self.check_log()
         self.limits.check("waiting", self.writer.waiting + 1)
         return await asyncio.wrap_future(self.writer.submit(work))
 
     @asynccontextmanager
     async def records_in(self, body: bytes, lines: bool) -> AsyncIterator[list[Any]]:
-        """The records of a body; large ones take turns until they are stored, and small ones overtake them."""
+        """Parse the records of a body; large bodies wait for each other, and small ones overtake them."""
         if len(body) <= MAX_INLINE_BYTES:
             yield records_in(body, lines, self.limits)
             return
@@ -160,14 +160,14 @@ class Service:
             yield records
 
     def row(self, name: str) -> MarketRow:
-        """The market of that name."""
+        """Return the market of that name, or raise a RefusedError."""
         row = self._from_log(lambda: market_row(self.reading, name))
         if row is None:
             raise RefusedError(404, "Unknown market: send choices to it first.")
         return row
 
     def readable(self, header: str | None, name: str) -> MarketRow:
-        """The market of that name, if whoever sent this header may read it."""
+        """Return the market of that name, if the token in this header may read it."""
         self.tokens.check(header, "read", name)
         return self.row(name)
 
@@ -183,18 +183,19 @@ class Service:
             raise RefusedError(503, "The log cannot be read: try again later.", Retry_After="5") from None
 
     def model_of(self, row: MarketRow) -> PublishedModel:
-        """The model that is given out of a market."""
-        found, problem = self.published.of(row), self.published.problem(row)
-        if found is None and problem is not None:
+        """Return the published model of a market, or raise a RefusedError with the reason."""
+        model = self.published.of(row)
+        if model is not None:
+            return model
+        problem = self.published.problem(row)
+        if problem is not None:
             raise RefusedError(503, problem)
-        if found is None and self.published.learned(row) < row.records:
+        if self.published.learned(row) < row.records:
             raise RefusedError(503, "This market's model is still being built. Try again in a second.", Retry_After="1")
-        if found is None:
-            raise RefusedError(409, "The market has no model yet: send more choices.")
-        return found
+        raise RefusedError(409, "The market has no model yet: send more choices.")
 
     def about(self, row: MarketRow, published: PublishedModel) -> PublishedAnswer:
-        """What every answer says of the model behind it."""
+        """Return the facts about the model that are part of every answer."""
         return PublishedAnswer(
             **{name: published.facts[name] for name in ("position", "kind", "gap")},
             records=row.records,
@@ -226,19 +227,19 @@ class Service:
         )
 
     def last_arrival(self, row: MarketRow) -> float | None:
-        """When the last batch of a market arrived; None where the log has none."""
-        which = "SELECT arrived FROM batches WHERE market = ? ORDER BY position DESC LIMIT 1"
-        found = self._from_log(lambda: self.reading.execute(which, (row.id,)).fetchone())
-        return None if found is None else float(found[0])
+        """Return when the last batch of a market arrived; None if the log has none."""
+        query = "SELECT arrived FROM batches WHERE market = ? ORDER BY position DESC LIMIT 1"
+        batch = self._from_log(lambda: self.reading.execute(query, (row.id,)).fetchone())
+        return None if batch is None else float(batch[0])
 
     def _look(self) -> tuple[list[MarketAnswer], int, int, int]:
         markets: list[MarketAnswer] = []
-        with suppress(RefusedError):  # a damaged log: the other figures are still there
+        with suppress(RefusedError):  # a damaged log: the other figures are still known
             markets = self.markets()
         return markets, self.supervisor.restarts, self.writer.waiting, self.listeners
 
     async def ask(self, worker: Worker, question: Any, sentence: str = NO_ANSWER) -> Any:
-        """Ask a process that can compute, and wait for the answer; the ``sentence`` is said where it dies over it."""
+        """Ask a worker process, and wait for the answer; ``sentence`` is the error message if the process dies."""
         self.limits.check("questions", worker.waiting + 1)
         try:
             status, content = await asyncio.wrap_future(worker.submit(question))
@@ -251,25 +252,25 @@ class Service:
     async def predict(
         self, row: MarketRow, published: PublishedModel, offers: list[tuple[Any, ...]]
     ) -> list[dict[str, Any]]:
-        """Predictions; those that were asked for before are remembered as long as the model is the same."""
+        """Return predictions, from the cache if the model is the same."""
         ordered = [tuple(sorted(offer, key=str)) for offer in offers]
         keys = [sha256(repr((row.id, published.digest, offer)).encode()).digest() for offer in ordered]
         known = {key: self._predicted[key] for key in keys if key in self._predicted}
         missing = {key: offer for key, offer in zip(keys, ordered, strict=True) if key not in known}
         if missing:
-            asked = list(missing.values())
-            question = {"kind": "predict", "market": row.id, "digest": published.digest, "offers": asked}
-            for key, content in zip(missing, await self.ask(self.quick, question), strict=True):
+            question = {"kind": "predict", "market": row.id, "digest": published.digest}
+            answers = await self.ask(self.quick, question | {"offers": list(missing.values())})
+            for key, content in zip(missing, answers, strict=True):
                 known[key] = json.dumps(content).encode()
                 self._remember(key, known[key])
-        found = [json.loads(known[key]) for key in keys]
-        for offer, content in zip(offers, found, strict=True):
+        predictions = [json.loads(known[key]) for key in keys]
+        for offer, content in zip(offers, predictions, strict=True):
             content["offer"] = [item if isinstance(item, str) else item[0] for item in offer]
             content["shares"] = in_order(content["offer"], content["shares"])
-        return found
+        return predictions
 
     def _remember(self, key: bytes, content: bytes) -> None:
-        """Remember a prediction, and forget the oldest ones beyond the limit of bytes."""
+        """Cache a prediction, and drop the oldest ones beyond the limit in bytes."""
         if key not in self._predicted:
             self._predicted[key] = content
             self._predicted_bytes += len(content) + CACHE_ENTRY_BYTES
@@ -277,7 +278,7 @@ class Service:
             self._predicted_bytes -= len(self._predicted.pop(next(iter(self._predicted)))) + CACHE_ENTRY_BYTES
 
     def sweep(self, connection: sqlite3.Connection) -> int:
-        """Drop old keys, and learned records that need not be kept; how many records were dropped."""
+        """Delete old keys, and learned records older than ``keep``; return the number of deleted records."""
         now, dropped = time.time(), 0
         connection.execute("DELETE FROM keys WHERE made < ?", (now - KEY_SECONDS,))
         if self.options.keep is None:
@@ -295,13 +296,13 @@ class Service:
     async def sweep_forever(self) -> None:
         """Sweep once a minute."""
         while True:
-            with suppress(RefusedError):  # a full disk: the next time
+            with suppress(RefusedError):  # such as a full disk: try again in a minute
                 await asyncio.wrap_future(self.writer.submit(self.sweep))
             await asyncio.sleep(SWEEP_SECONDS)
 
 
 def in_order(names: Iterable[str], values: dict[str, Any]) -> dict[str, Any]:
-    """Values in the order of the question; what it did not name comes last.
+    """Sort values in the order of the names; other values come last.
 
     >>> in_order(("tea", "pie"), {"pie": 0.4, "nothing": 0.1, "tea": 0.5})
     {'tea': 0.5, 'pie': 0.4, 'nothing': 0.1}
@@ -310,5 +311,5 @@ def in_order(names: Iterable[str], values: dict[str, Any]) -> dict[str, Any]:
 
 
 def age_of(published: PublishedModel) -> float:
-    """Seconds since the model was current."""
+    """Return the seconds since the model was current."""
     return max(0.0, round(time.time() - float(published.facts["since"]), 3))

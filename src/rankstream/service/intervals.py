@@ -1,4 +1,4 @@
-"""Intervals of predictions, from refits that another process makes in the background; for the API and pages alike."""
+"""Intervals of predictions, from bootstrap refits in the background; for the API and for pages."""
 
 import asyncio
 import time
@@ -11,9 +11,9 @@ from rankstream.service.limits import RefusedError
 from rankstream.service.storage.log import MarketRow
 from rankstream.service.storage.states import PublishedModel
 
-REFIT_PAUSE = 60.0  # seconds for which intervals are of a former model before it is refitted again
+REFIT_PAUSE = 60.0  # minimum seconds between two refits of a market
 MAX_WAIT_SECONDS = 0.5  # seconds that an answer waits for intervals
-MAX_REMEMBERED = 1000  # offers whose intervals are remembered, of all markets together
+MAX_REMEMBERED = 1000  # cached questions, for all markets together
 NOT_YET = "not yet"
 GIVEN_UP = "not available: computing them took too long; the next model tries again"
 Key = tuple[int, float, tuple[tuple[Any, ...], ...], tuple[tuple[str, float], ...]]
@@ -21,7 +21,7 @@ Key = tuple[int, float, tuple[tuple[Any, ...], ...], tuple[tuple[str, float], ..
 
 @dataclass
 class Refits:
-    """How far the refits of a market are: of which model, made when, and why there are none."""
+    """The refits of a market: the model, when they were made, and why there are none."""
 
     digest: str = ""
     made: float = -1e9
@@ -29,7 +29,7 @@ class Refits:
 
 
 class Intervals:
-    """Answers from refits, which it has made where there are none; nobody waits for them."""
+    """Intervals from refits, which are started when needed; requests do not wait for them to finish."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -45,11 +45,9 @@ class Intervals:
         level: float = 0.95,
         margins: dict[str, float] | None = None,
     ) -> tuple[dict[str, Any] | None, str]:
-        """The ends of intervals by item for each offer, with where they come from; or nothing, and why.
+        """Return the ends of intervals by item for each offer and their source, or None and the reason.
 
-        With margins, also what offers are worth.
-
-        While the process that makes refits is busy, with whatever market, the answer is "not yet".
+        With margins, also the value of each offer. While the refitting process is busy, the reason is "not yet".
         """
         refits = self._refits[row.id]
         key = (row.id, level, tuple(offers), tuple(sorted((margins or {}).items())))
@@ -75,7 +73,7 @@ class Intervals:
         try:
             content = await self.service.ask(self.service.refitting, question)
         except RefusedError:
-            refits.digest, refits.made = "", -1e9  # an item that came later, or a process that was started again
+            refits.digest, refits.made = "", -1e9  # a newer item, or a restarted process: refit
             return
         if len(self._ends) >= MAX_REMEMBERED:
             self._ends.clear()
@@ -90,7 +88,7 @@ class Intervals:
         except RefusedError as refused:
             current = self.service.published.of(row)
             if current is not None and current.digest != published.digest:
-                refits.digest = ""  # replaced meanwhile: the next question asks for refits of the new model
+                refits.digest = ""  # the model was replaced: the next question refits the new one
                 return
             refits.sentence = refused.sentence if refused.status == 409 else GIVEN_UP
         refits.made = time.monotonic()

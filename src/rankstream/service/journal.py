@@ -1,4 +1,4 @@
-"""What the service says of itself: a line of JSON for every event, without labels, names, bodies or paths."""
+"""The service's log lines: one line of JSON per event, without labels, names, bodies or paths."""
 
 import json
 import logging
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def note(event: str, **facts: Any) -> None:
-    """Write a line to standard error; it is dropped where it cannot be written, so that no work fails over it."""
+    """Write a line to standard error; drop it if it cannot be written, so that no work fails."""
     line = {"time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime())}Z", "event": event, **facts}
     with suppress(OSError, ValueError, AttributeError):  # a full disk, a closed stream, none at all
         if takes_more():
@@ -20,7 +20,7 @@ def note(event: str, **facts: Any) -> None:
 
 
 class LogLines(logging.Handler):
-    """Writes what libraries log in the same way: without arguments and tracebacks, which may have labels and paths."""
+    """Writes the log records of libraries, without arguments and tracebacks, which may contain labels and paths."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line."""
@@ -29,19 +29,19 @@ class LogLines(logging.Handler):
 
 
 def log_failures() -> None:
-    """Log what ends a process or a thread as one line, without a traceback."""
+    """Log an uncaught exception of a process or a thread as one line, without a traceback."""
     sys.excepthook = lambda kind, *_: note("a process failed", kind=kind.__name__)
     threading.excepthook = lambda failed: note("a thread failed", kind=failed.exc_type.__name__)
 
 
 def takes_more() -> bool:
-    """Whether standard error takes a line without waiting: a pipe is full where nobody reads it any more."""
+    """Return whether standard error accepts a line without blocking; a pipe that nobody reads fills up."""
     try:
         number = sys.stderr.fileno()
     except (OSError, ValueError):
         return True  # not a file
     if not hasattr(select, "poll"):
         return True
-    asked = select.poll()
-    asked.register(number, select.POLLOUT)
-    return bool(asked.poll(0))
+    poll = select.poll()
+    poll.register(number, select.POLLOUT)
+    return bool(poll.poll(0))

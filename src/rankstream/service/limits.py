@@ -1,10 +1,10 @@
-"""How much the service takes, and what it says where that is too much."""
+"""Limits of the service, and the error messages for requests beyond them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-PRICED_WAYS = 20  # ways to price an offer, on average: the log keeps prices as they were sent
+PRICED_WAYS = 20  # different prices of an offer, on average; the log stores prices as they were sent
 
 REFUSALS: dict[str, tuple[Any, ...]] = {
     "body": (413, "The request is larger than {most:,} bytes: send fewer records at once."),
@@ -24,11 +24,11 @@ REFUSALS: dict[str, tuple[Any, ...]] = {
     "upload": (413, "The file is larger than {most:,} bytes: use 'rankstream open', or raise the limit 'upload'."),
     "questions": (429, "{most:,} requests are waiting for an answer: try again later.", 5),
 }  # fmt: skip
-"""For each limit the status of HTTP, the sentence, and in how many seconds to try again."""
+"""For each limit: the HTTP status, the message, and the seconds after which to retry."""
 
 
 class RefusedError(Exception):
-    """An answer that is not what was asked for: a status of HTTP, and a sentence for whoever asked."""
+    """A rejected request: an HTTP status and a message for the client."""
 
     def __init__(self, status: int, sentence: str, **headers: str) -> None:
         super().__init__(sentence)
@@ -38,7 +38,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """The most of everything; ``rankstream serve run --limit offers=5000`` changes one."""
+    """All limits; ``rankstream serve run --limit offers=5000`` changes one."""
 
     body: int = 8_000_000  # bytes of a request
     records: int = 10_000  # records of a batch
@@ -64,13 +64,13 @@ class ServiceLimits:
         return PRICED_WAYS * self.offers
 
     def changed(self, texts: Iterable[str]) -> "ServiceLimits":
-        """The same with limits that are written as ``name=number``.
+        """Return a copy with some limits changed, each written as ``name=number``.
 
         >>> ServiceLimits().changed(["offers=50"]).offers
         50
         """
-        known: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
-        given: dict[str, Any] = {}
+        known = [field.name for field in fields(self)]
+        changes: dict[str, Any] = {}
         for text in texts:
             name, _, number = text.partition("=")
             if name not in known or not number.isdecimal() or not 0 < int(number) < 10**12:
@@ -78,11 +78,11 @@ class ServiceLimits:
                     f"The limit {text!r} is not a name and a number: write offers=5000. "
                     f"The names are {', '.join(known)}."
                 )
-            given[name] = int(number)
-        return replace(self, **given)
+            changes[name] = int(number)
+        return replace(self, **changes)
 
     def check(self, name: str, number: int) -> None:
-        """Refuse more of something than its limit.
+        """Raise a RefusedError if the number is above its limit.
 
         >>> ServiceLimits(records=1).check("records", 49)
         Traceback (most recent call last):
@@ -95,7 +95,7 @@ class ServiceLimits:
             raise RefusedError(status, sentence.format(most=most, number=number), **headers)
 
     def check_offer(self, items: Iterable[Any]) -> None:
-        """Refuse an offer of too many items, or with a name that is too long; both as a ValueError of a record."""
+        """Raise a ValueError if an offer has too many items or a name that is too long."""
         names = [str(item) for item in items]
         if len(names) > self.items:
             raise ValueError(f"its offer has {len(names):,} items and may have {self.items:,}: offer fewer")

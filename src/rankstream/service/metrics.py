@@ -1,4 +1,4 @@
-"""What Prometheus reads at /metrics."""
+"""Metrics for Prometheus, at /metrics."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,9 +12,9 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.
 
 
 class Metrics:
-    """Counters of requests and records, and how far every market is at the moment it is asked.
+    """Counters of requests and records, and the current progress of every market.
 
-    ``look`` gives the markets, how often the learner was started again, how many batches wait, and how many listen.
+    ``look`` returns the markets, the number of learner restarts, of queued batches, and of event listeners.
     """
 
     def __init__(self, look: Look) -> None:
@@ -29,7 +29,7 @@ class Metrics:
         self.registry.register(self)
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        """What is looked up when it is asked for."""
+        """Yield the metrics that are computed when Prometheus asks."""
         markets, restarts, waiting, listeners = self.look()
         yield CounterMetricFamily("rankstream_learner_restarts", "Number of learner restarts.", restarts)
         yield GaugeMetricFamily("rankstream_batches_waiting", "Batches waiting to be written.", waiting)
@@ -59,5 +59,5 @@ class Metrics:
         self.seconds.labels(route).observe(seconds)
 
     def text(self) -> bytes:
-        """The page."""
+        """Return all metrics in the text format."""
         return generate_latest(self.registry)

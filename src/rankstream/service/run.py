@@ -1,4 +1,4 @@
-"""Run the service: its address, its signals, its beginning and its end."""
+"""Run the service: bind the address, handle signals, start and stop."""
 
 import asyncio
 import ipaddress
@@ -22,28 +22,28 @@ from rankstream.service.app import make_app
 from rankstream.service.hub import Options, Service
 from rankstream.service.journal import LogLines, note
 
-DRAIN = 4  # seconds that requests have to end after a signal; the learner saves meanwhile
-REPEAT_SECONDS = 5.0  # seconds for which the same failure of the event loop is noted once
-MAX_HEAD_SECONDS = 10.0  # seconds after which a connection that has sent no head of a request is closed
+DRAIN = 4  # seconds that requests have to finish after a signal; meanwhile the learner saves
+REPEAT_SECONDS = 5.0  # the same failure of the event loop is logged once in this time
+MAX_HEAD_SECONDS = 10.0  # time limit for the head of a request
 
 
-def limited(most: int) -> type[asyncio.Protocol]:
-    """A protocol for uvicorn that keeps so many connections open; then it closes the oldest one without a token."""
+def limited(n_connections: int) -> type[asyncio.Protocol]:
+    """Return a protocol for uvicorn that limits open connections, by closing the oldest one without a token."""
 
     class LimitedProtocol(H11Protocol):
-        def __init__(self, *words: Any, **more: Any) -> None:
-            super().__init__(*words, **more)
+        def __init__(self, *arguments: Any, **keywords: Any) -> None:
+            super().__init__(*arguments, **keywords)
             self.is_trusted, self.began = False, self.loop.time()
-            self.app_state = {**self.app_state, "connection": self}  # where the guard finds it
+            self.app_state = {**self.app_state, "connection": self}  # for the guard
 
         def connection_made(self, transport: Any) -> None:
-            """Make room for a new connection, or refuse it where all others are trusted."""
+            """Make room for a new connection, or reject it if all others are trusted."""
             super().connection_made(transport)
             self.loop.call_later(MAX_HEAD_SECONDS, self.close_idle)
-            if len(self.connections) > most:
-                known: list[Any] = [one for one in self.connections if isinstance(one, LimitedProtocol)]
-                others = [one for one in known if not one.is_trusted and one is not self]
-                min(others, key=lambda one: float(one.began), default=self).transport.abort()
+            if len(self.connections) > n_connections:
+                known: list[Any] = [other for other in self.connections if isinstance(other, LimitedProtocol)]
+                untrusted = [other for other in known if not other.is_trusted and other is not self]
+                min(untrusted, key=lambda other: float(other.began), default=self).transport.abort()
 
         def close_idle(self) -> None:
             """Close a connection that has not sent the head of a request in time."""
@@ -54,7 +54,7 @@ def limited(most: int) -> type[asyncio.Protocol]:
 
 
 class Server(uvicorn.Server):
-    """A server that ends with code 0 after a signal, and first lets go of those who listen to events."""
+    """A server that ends event streams and exits with code 0 after a signal."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -62,7 +62,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take signals to end, for as long as this runs."""
+        """Handle the signals to end while the server runs."""
         before = {kind: signal.signal(kind, self.handle_exit) for kind in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -71,7 +71,7 @@ class Server(uvicorn.Server):
                 signal.signal(kind, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop accepting; a second Ctrl-C does not wait for requests."""
+        """Stop accepting requests; a second Ctrl-C does not wait for those in progress."""
         self.service.is_closing = True
         super().handle_exit(sig, frame)
 
@@ -81,7 +81,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve; what the event loop cannot do, such as accept a connection, is noted once in some seconds."""
+        """Serve, and log failures of the event loop, such as a connection that cannot be accepted."""
         last: dict[str, float] = {}
 
         def noted(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ class Server(uvicorn.Server):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
+    """Return whether only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("shop.example")
     (True, True, False, False)
@@ -107,12 +107,12 @@ def is_loopback(host: str) -> bool:
 
 
 def run(folder: Path, host: str, port: int, options: Options, ready: Callable[[str], None]) -> None:
-    """Serve until a signal ends it, then save; ``ready`` is called with the address as soon as requests are taken.
+    """Serve until a signal, then save; call ``ready`` with the address as soon as requests are accepted.
 
-    The folder is made if absent. With port 0, the address has a free one.
+    Creates the folder if it is missing. Port 0 picks a free one.
     """
     if not folder.exists():
-        folder.mkdir(parents=True, mode=0o700)  # what customers choose is nobody else's business
+        folder.mkdir(parents=True, mode=0o700)  # customer data: readable by the owner only
     with own_folder(folder, remedy="stop it first, or choose another folder"):
         service = Service(folder, options)
         try:
@@ -143,9 +143,9 @@ def _serve(service: Service, listener: socket.socket, address: str, ready: Calla
 
 @contextmanager
 def listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
-    """A socket at an address, and how people write that."""
+    """Bind a socket; yield it and its URL."""
     kind, _, _, _, where = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
-    # asyncio sends small answers at once only from sockets that say that they are TCP: others wait some 40 ms
+    # asyncio disables Nagle's algorithm only for sockets that are explicitly TCP; else small answers take 40 ms longer
     with socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         if os.name == "posix":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

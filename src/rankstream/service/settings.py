@@ -1,4 +1,4 @@
-"""What can be set for a market: how it forgets, whether it looks for changes, its price levels, and what it serves."""
+"""Settings of a market: forgetting, change detection, price levels, and the kind of model to publish."""
 
 import json
 from collections.abc import Iterable
@@ -20,12 +20,12 @@ from rankstream.streams.record import Record
 NAMES = ("half_life", "window", "detect", "threshold", "rounds", "served", "seed", "no_choice", "price_levels")
 DEFAULTS: dict[str, Any] = dict.fromkeys(NAMES) | {"detect": False, "served": "max-entropy"}
 OWN = ("no_choice", "price_levels")
-"""What is not a setting of ``Live``, or has another name there: it says how records are read."""
+"""Settings that ``Live`` does not have, or has under another name: they say how records are read."""
 PROBE = Assortments([("an item", "another")])
 
 
 def checked(content: dict[str, Any], seed: int = 0) -> dict[str, Any]:
-    """All settings, those that were given in their places; or what is wrong with them that a schema cannot tell.
+    """Return all settings with defaults for those not given; raise a RefusedError for what the schema does not catch.
 
     >>> checked({"half_life": "7d"})["half_life"], checked({})["served"]
     ('7d', 'max-entropy')
@@ -33,7 +33,7 @@ def checked(content: dict[str, Any], seed: int = 0) -> dict[str, Any]:
     settings = {**DEFAULTS, **content}
     settings["seed"] = seed if settings["seed"] is None else settings["seed"]
     try:
-        if settings["no_choice"] is not None:  # as the items of records are read: without blanks around it
+        if settings["no_choice"] is not None:  # stripped, as the items of records are
             settings["no_choice"] = text(settings["no_choice"])
     except BadRecordError as error:
         raise RefusedError(422, f"no_choice is not the name of an item: {error}") from None
@@ -43,36 +43,36 @@ def checked(content: dict[str, Any], seed: int = 0) -> dict[str, Any]:
         if settings["price_levels"] is not None:
             settings["price_levels"] = as_json(settings["price_levels"])
         live = live_settings(settings)
-        make_counts(PROBE, live.half_life, live.window)  # a reach of nothing is not known before the first record
+        make_counts(PROBE, live.half_life, live.window)  # checks the half-life or window before the first record
     except (ValueError, TypeError, OverflowError) as error:
         raise RefusedError(422, f"These settings cannot be combined: {error}") from None
     return settings
 
 
 def as_json(levels: Any) -> dict[str, list[float]]:
-    """Price levels as the log keeps them: items as they are read, prices ascending.
+    """Return price levels as they are stored in the log: items as text, prices ascending.
 
     >>> as_json({" tea": [3.5, 3]})
     {'tea': [3.0, 3.5]}
     """
-    found = checked_levels(PriceLevels(levels))
-    assert isinstance(found, PriceLevels)
-    return {str(item): list(prices) for item, prices in found.levels.items()}
+    checked_prices = checked_levels(PriceLevels(levels))
+    assert isinstance(checked_prices, PriceLevels)
+    return {str(item): list(prices) for item, prices in checked_prices.levels.items()}
 
 
 def for_live(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings that ``Live`` takes."""
-    found = {name: value for name, value in settings.items() if name not in OWN}
-    return found if settings.get("price_levels") is None else found | {"prices": settings["price_levels"]}
+    """Return the arguments of ``Live``."""
+    arguments = {name: value for name, value in settings.items() if name not in OWN}
+    return arguments if settings.get("price_levels") is None else arguments | {"prices": settings["price_levels"]}
 
 
 def live_settings(settings: dict[str, Any]) -> LiveSettings:
-    """The settings of a market as its live model has them; they can check records."""
+    """Return the settings as ``LiveSettings``, which can check records."""
     return LiveSettings.of(**for_live(settings))
 
 
 def check_history(settings: dict[str, Any], untimed: int, uneven: int, large: int) -> None:
-    """Refuse settings that records of the market's log do not suit."""
+    """Raise a RefusedError if records in the log do not work with the settings."""
     live = live_settings(settings)
     problem = ""
     if live.timed and untimed:
@@ -86,7 +86,7 @@ def check_history(settings: dict[str, Any], untimed: int, uneven: int, large: in
 
 
 def check_prices(settings: dict[str, Any], offers: Iterable[Any]) -> None:
-    """Refuse price levels that offers of the market's log are not on."""
+    """Raise a RefusedError if offers in the log do not match the price levels."""
     live = live_settings(settings)
     for offered in offers:
         try:
@@ -98,10 +98,7 @@ def check_prices(settings: dict[str, Any], offers: Iterable[Any]) -> None:
 
 
 class PreferenceStore:
-    """What people told the page: margins, today's shelf and the currency, in a file of the folder.
-
-    A file that cannot be read counts as empty.
-    """
+    """Preferences entered on the page (margins, today's shelf, currency), in a file; an unreadable file is empty."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "preferences.json"
@@ -112,11 +109,11 @@ class PreferenceStore:
         self._known: dict[str, dict[str, Any]] = content if isinstance(content, dict) else {}
 
     def of(self, market: str) -> dict[str, Any]:
-        """What was told about a market."""
+        """Return the preferences of a market."""
         return self._known.get(market, {})
 
     def keep(self, market: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Write what was told about a market to disk."""
+        """Save the preferences of a market."""
         self._known[market] = content
         write_whole(self.path, json.dumps(self._known))
         return content

@@ -1,4 +1,4 @@
-"""What a reading of sales did and assumed: numbers, sentences and JSON, and who met which stock-outs."""
+"""The account of ``read_sales``: how sales were matched with offers, and what was assumed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from rankstream._core.terminal import plural
 from rankstream._core.types import Label
 
-MAX_CONFLICT_SHARE = 0.05  # of sales, beyond which the stock log cannot be right
-MIN_OFFER_CHOICES = 10  # choices of an offer, below which it says little
+MAX_CONFLICT_SHARE = 0.05  # share of sales; with more conflicts, the stock log must be wrong
+MIN_OFFER_CHOICES = 10  # offers with fewer choices count as small
 LEFT_OUT = {
     "duplicate": "repeated rows",
     "return": "returns and cancelled lines",
@@ -17,11 +17,11 @@ LEFT_OUT = {
     "uncounted": "sales at times without a count of visits",
     "conflict": "sales of items that were not in stock",
 }
-"""Why sales are left out: kinds of problems, in words."""
+"""Why sales are left out, by kind of problem."""
 
 
 class Exposure(NamedTuple):
-    """How many customers of a market met an offer, and which listed items were out of stock then."""
+    """How many customers of a market saw an offer, and which listed items were out of stock at the time."""
 
     market: Any
     offered: tuple[Label, ...]
@@ -29,7 +29,7 @@ class Exposure(NamedTuple):
     customers: float
 
     def with_outside(self, share: float, no_choice: str) -> "Exposure":
-        """The same with an assumed share of customers who bought nothing."""
+        """Return a copy with an assumed share of customers who bought nothing."""
         return self._replace(offered=(*self.offered, no_choice), customers=self.customers / (1.0 - share))
 
 
@@ -38,13 +38,13 @@ class Account:
     """What ``read_sales`` did and assumed.
 
     ``sales`` are rows of receipts, and ``choices`` the units that became choices; ``several`` of the ``receipts`` have
-    more than one unit. ``conflicts`` are units of items that were not in stock, as a share of all ``conflict_share``,
-    and ``rule`` is what was done with them. ``left_out`` counts rows by kind. ``small_offers`` of the ``offers`` have
-    fewer than ten choices. ``unknown_time`` is the share of the time of sales without a known offer. ``no_purchase``
-    are the ``visits`` that ended without a purchase, ``shortfall`` the receipts beyond the visits of their time, and
-    ``assumed`` is the share of no-purchases that was assumed. ``ignored_items`` were ignored to have fewer offers than
-    ``offers_before``: ``ignored_sales`` of all. ``no_choice`` is the name of the no-purchase option, and ``exposures``
-    say who met which stock-outs, for ``lost_sales``.
+    more than one unit. ``conflicts`` are units of items that were not in stock (``conflict_share`` of all), and
+    ``rule`` is how they were treated. ``left_out`` counts rows by kind. ``small_offers`` of the ``offers`` have fewer
+    than ten choices. ``unknown_time`` is the share of the sales period without a known offer. ``no_purchase`` are the
+    ``visits`` without a purchase, ``shortfall`` the receipts in excess of the visits of their time, and ``assumed`` is
+    the assumed share of no-purchases. ``ignored_items``, with ``ignored_sales`` of all sales, were ignored to reduce
+    the number of offers from ``offers_before``. ``no_choice`` is the name of the no-purchase option. ``exposures`` are
+    the offers and stock-outs that customers saw, for ``lost_sales``.
     """
 
     stock_format: str
@@ -72,27 +72,27 @@ class Account:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What makes the counts doubtful."""
-        found = []
+        """Reasons to doubt the counts."""
+        warnings = []
         if self.conflict_share > MAX_CONFLICT_SHARE:
-            found.append(
+            warnings.append(
                 f"{100 * self.conflict_share:.1f} % of the sales are of items that were not in stock. The stock log "
                 "cannot be right: check its times and items."
             )
         if self.visits is not None and self.shortfall > MAX_CONFLICT_SHARE * max(1, self.visits):
-            found.append(
+            warnings.append(
                 f"{plural(self.shortfall, 'receipt')} exceed the visits of their time. The counter at the door cannot "
                 "be right, or its times are shifted."
             )
-        return tuple(found)
+        return tuple(warnings)
 
     def summary(self) -> str:
-        """The account as a paragraph, warnings first."""
-        of = f"{plural(self.sales, 'row')} of receipts"
+        """Return the account as a paragraph, warnings first."""
+        rows = f"{plural(self.sales, 'row')} of receipts"
         lines = [f"Warning: {warning}" for warning in self.warnings]
-        lines += [
-            f"{plural(self.choices, 'unit')} from {of} were matched with offers (stock log: {self.stock_format})."
-        ]
+        lines.append(
+            f"{plural(self.choices, 'unit')} from {rows} were matched with offers (stock log: {self.stock_format})."
+        )
         if self.conflicts:
             done = {"extend": "counted as on offer for that sale", "skip": "left out"}[self.rule]
             share = f"{plural(self.conflicts, 'unit')} ({100 * self.conflict_share:.1f} %)"
@@ -129,6 +129,6 @@ class Account:
         return "The data do not include customers who bought nothing: give visits, or outside_share."
 
     def to_json(self) -> dict[str, Any]:
-        """The numbers and sentences, without who met which offer."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "exposures"}
+        """Return the numbers and sentences as plain JSON values, without the exposures."""
+        plain = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "exposures"}
         return plain | {"left_out": dict(self.left_out), "warnings": list(self.warnings), "summary": self.summary()}

@@ -1,4 +1,4 @@
-"""Ballots as choices: from every offer a voter takes the candidate ranked best, or nobody further."""
+"""Ballots as choices: from every offer, a voter chooses the candidate ranked best, or "nobody further"."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
@@ -17,16 +17,16 @@ from rankstream.data.readers.sources.labels import is_list, order, parts_of, tex
 
 Ballot = tuple[tuple[str, ...], ...]
 MAX_CANDIDATES = 12
-MAX_BALLOT_CELLS = 2_000_000  # of all offers together; as many as take about half a gigabyte
+MAX_BALLOT_CELLS = 2_000_000  # candidates in all offers together; about half a gigabyte
 
 
 def ballot_of(
     value: Any, items: frozenset[str] | None = None, separator: str = ">", others: Sequence[str] = ()
 ) -> Ballot:
-    """Tiers of equals, best first, from text such as "tea > pie = cake" or from a list, whose lists are equals.
+    """Parse a ballot into tiers of tied candidates, best first; in a list, inner lists are ties.
 
-    ``others`` are marks that a text must not have beside the separator or in its place, lest a whole ranking be taken
-    for one candidate.
+    ``others`` are separators that a text must not contain in place of ``separator``, so that a whole ranking is not
+    mistaken for one candidate.
 
     >>> ballot_of("tea > pie = cake"), ballot_of("tea;pie", separator=";")
     ((('tea',), ('cake', 'pie')), (('tea',), ('pie',)))
@@ -63,12 +63,12 @@ def choices_from_ballots(
     ties: str = "split",
     nobody: str = "nobody further",
 ) -> dict[Any, ChoiceCounts]:
-    """Counts of what each group's voters take from every offer.
+    """Return the counts of each group: what its voters choose from every offer.
 
     ``offers`` are "pairs", "all" (of two candidates or more), a number of random ones drawn with the ``seed``, or a
-    list of your own. Whoever ranked none of an offer takes ``nobody``, which is offered wherever some ballot leaves
-    somebody out. Equals at the top share the vote ("split"), or the vote is left out ("skip"). One voter answers all
-    offers: these are that many votes for each offer, not that many independent people.
+    list. A voter who ranked none of an offer chooses ``nobody``, which is in every offer if some ballot is incomplete.
+    A tie at the top splits the vote ("split") or leaves it out ("skip"). Each voter answers all offers, so choices from
+    different offers are not independent.
 
     >>> votes = {(("tea",), ("pie",), ("cake",)): 3.0, (("pie", "cake"),): 1.0}
     >>> counts = choices_from_ballots({"": votes}, offers=[("tea", "pie")])[""]
@@ -135,21 +135,21 @@ def _check_cells(what: str, candidates: Sequence[str], cells: int) -> None:
 
 
 def _tallies(assortments: Assortments, votes: Mapping[Ballot, float], ties: str, n_candidates: int) -> Vec:
-    """For every coordinate the votes whose best of the offer it is; nobody is as far behind as the unranked."""
+    """Return the votes for every coordinate; "nobody" ranks below all candidates on the ballot, above all others."""
     tallies = np.zeros(assortments.n_coordinates)
-    ballots, most = list(votes), max(1, MAX_BALLOT_CELLS // assortments.n_items)
-    for first in range(0, len(ballots), most):
-        some = ballots[first : first + most]
-        weights = np.array([votes[ballot] for ballot in some], dtype=np.float64)
-        ranks = np.full((len(some), assortments.n_items), n_candidates + 1)
-        for row, ballot in enumerate(some):
+    ballots, batch_size = list(votes), max(1, MAX_BALLOT_CELLS // assortments.n_items)
+    for first in range(0, len(ballots), batch_size):
+        batch = ballots[first : first + batch_size]
+        weights = np.array([votes[ballot] for ballot in batch], dtype=np.float64)
+        ranks = np.full((len(batch), assortments.n_items), n_candidates + 1)
+        for row, ballot in enumerate(batch):
             for place, tier in enumerate(ballot):
                 ranks[row, [assortments.code(name) for name in tier]] = place
         ranks[:, n_candidates:] = n_candidates
         for start, end in zip(assortments.indptr[:-1], assortments.indptr[1:], strict=True):
             offered = ranks[:, assortments.members[start:end]]
             best = offered == offered.min(axis=1, keepdims=True)
-            equals = best.sum(axis=1)
-            share = weights / equals if ties == "split" else np.where(equals == 1, weights, 0.0)
+            tied = best.sum(axis=1)
+            share = weights / tied if ties == "split" else np.where(tied == 1, weights, 0.0)
             tallies[start:end] += share @ best
     return tallies

@@ -1,4 +1,4 @@
-"""How a till writes numbers, dates, flags and lists: recognised from its cells, and rewritten as readers expect."""
+"""Dialects of numbers, dates, flags and lists: recognised from the cells, and rewritten to the standard form."""
 
 import json
 import re
@@ -18,10 +18,10 @@ from rankstream.data.readers.sources.tables import CsvFiles, Source
 HEAD_ROWS, MIN_ROWS = 1000, 4
 DATE = r"\s*([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})(?:[ T,]+([0-9]{1,2})(:[0-9]{2}(?::[0-9]{2})?))?\s*"
 AMOUNT = r"[0-9]+(?:[.,][0-9]+)?"
-LATE = r"\b(?:1[3-9]|2[0-9]|3[01])\b"  # a day, and no month
+LATE = r"\b(?:1[3-9]|2[0-9]|3[01])\b"  # a number that can be a day but not a month
 COMMA, DMY, MDY, POSITIVE = ",", "dmy", "mdy", "positive"
 BETTER = ">"
-MARKS = (BETTER, *SEPARATORS)  # what may join the names of a ranking
+MARKS = (BETTER, *SEPARATORS)  # possible separators of a ranking
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d+\s*(?:[;|,]|$))")
 DECIMALS, DATES = [".", COMMA], ["iso", DMY, MDY]
 WORDS = {
@@ -33,7 +33,7 @@ WORDS = {
 
 
 def rewrite(rule: str, cell: Any) -> Any:
-    """Rewrite a cell of text; what does not look as the rule says stays as it is.
+    """Rewrite a cell of text by a rule; text that does not match the rule is unchanged.
 
     >>> rewrite(COMMA, "1.299,50"), rewrite(DMY, "2.3.2026 8:03"), rewrite(MDY, "03/02/2026"), rewrite(POSITIVE, "2")
     ('1299.50', '2026-03-02 08:03', '2026-03-02', '1')
@@ -46,9 +46,10 @@ def rewrite(rule: str, cell: Any) -> Any:
         return cell.replace(".", "").replace(",", ".")
     if rule == POSITIVE:
         return str(int(float(cell.replace(",", ".")) > 0)) if re.fullmatch(AMOUNT, cell) else cell
-    if not (found := re.fullmatch(DATE, cell)):
+    match = re.fullmatch(DATE, cell)
+    if match is None:
         return cell
-    first, second, year, hour, rest = found.groups()
+    first, second, year, hour, rest = match.groups()
     day, month = (first, second) if rule == DMY else (second, first)
     return f"{year}-{month:0>2}-{day:0>2}" + (f" {hour:0>2}{rest}" if hour else "")
 
@@ -72,27 +73,30 @@ def decimal_rule(shapes: Collection[str]) -> str | None:
     plain = [re.sub("L", "99", shape) for shape in shapes]
     if not all(re.fullmatch(r"\s*-?(?:9+|9{1,3}(?:\.9{3})+)(?:,9+)?\s*", shape) for shape in plain):
         return None
-    return COMMA if any("," in one and not re.fullmatch(r"\s*-?9{1,3},9{3}\s*", one) for one in plain) else None
+    clear = (shape for shape in plain if "," in shape and not re.fullmatch(r"\s*-?9{1,3},9{3}\s*", shape))
+    return COMMA if any(clear) else None
 
 
 def date_rule(shapes: Collection[str]) -> str | None:
     """Return the order of day and month in a column of shapes, such as "L.99.9999"; None where both are possible."""
-    found = [match for shape in shapes if (match := re.match(r"\s*([9L]{1,2})([./-])([9L]{1,2})[./-]9999", shape))]
-    late_first, late_second = (any("L" in match[group] for match in found) for group in (1, 3))
-    if late_first == late_second:
-        return DMY if found and not late_first and all(match[2] == "." for match in found) else None
-    return DMY if late_first else MDY
+    matches = [re.match(r"\s*([9L]{1,2})([./-])([9L]{1,2})[./-]9999", shape) for shape in shapes]
+    dates = [match for match in matches if match]
+    late_first, late_second = (any("L" in match[group] for match in dates) for group in (1, 3))
+    if late_first != late_second:
+        return DMY if late_first else MDY
+    with_dots = dates and all(match[2] == "." for match in dates)
+    return DMY if with_dots and not late_first else None
 
 
 def shape_of(words: str) -> str:
-    """The shape of a text: 9 for each digit, L for a number from 13 to 31."""
+    """Return the shape of a text: 9 for each digit, L for a number from 13 to 31."""
     return re.sub("[0-9]", "9", re.sub(LATE, "L", words))
 
 
 def shapes_of(source: Source, column: str) -> set[str]:
-    """The shapes of a column's texts, and of mappings as JSON.
+    """Return the shapes of a column's texts, and of mappings as JSON.
 
-    They are those of the first rows; where one of these has a comma or looks like a date, those of all rows.
+    The first rows are enough unless one of their shapes has a comma or looks like a date.
     """
     place = source.columns.index(column)
 
@@ -113,18 +117,19 @@ def shapes_of(source: Source, column: str) -> set[str]:
 
 
 def number_columns(layout: Layout) -> list[str]:
-    """The columns that have nothing but prices or counts."""
+    """Return the columns that contain only prices or counts."""
     n_prices = len(layout.priced) if layout.format == "wide" else int(layout.has_prices and layout.format == "long")
-    return [*layout.raw[len(layout.raw) - n_prices :], *([layout.count] if layout.count else [])]
+    prices = list(layout.raw[len(layout.raw) - n_prices :])
+    return [*prices, layout.count] if layout.count else prices
 
 
 def open_dialect(
     source: Source, layout: Layout, separator: str | None, decimal: str | None, dates: str | None
 ) -> tuple[Source, str, tuple[str, ...], str | None, tuple[str, ...]]:
-    """The source with its cells rewritten, and how it is written: as the options say, or else as recognised.
+    """Return the source with its cells rewritten, and its dialect: as the options say, or else as recognised.
 
-    That is the separator of its offers or rankings, the marks that a ranking must not have, COMMA where prices within
-    offers such as ``tea@3,50;cake@4`` have decimal commas, and sentences on what is read in another way than usual.
+    The dialect is the separator of offers or rankings, the marks that a ranking must not contain, COMMA where prices
+    within offers such as ``tea@3,50;cake@4`` have decimal commas, and notes about columns with an unusual form.
     """
     mark, others = (separator, ()) if separator else separator_of(source, layout)
     time, in_offers, long = layout.roles.get("time"), None, None
@@ -145,7 +150,7 @@ def open_dialect(
 
 
 def _prices_in(offer: str, separator: str) -> list[str]:
-    """The prices in the text of an offer, or in its shape; of JSON, those that are texts."""
+    """Return the prices in the text of an offer, or in its shape; of JSON, only prices that are strings."""
     if offer.lstrip().startswith("{"):
         return re.findall(r':\s*"([^"]*)"', offer)
     return [part.rpartition("@")[2] for part in offer.split(separator) if "@" in part]
@@ -154,17 +159,16 @@ def _prices_in(offer: str, separator: str) -> list[str]:
 def column_rules(
     source: Source, numbers: Iterable[str], times: Iterable[str], decimal: str | None, dates: str | None
 ) -> dict[str, str]:
-    """The rules for columns of numbers and of times, of those that need one."""
+    """Return the rule of each column of numbers or times that needs one."""
     rules = {column: decimal or decimal_rule(shapes_of(source, column)) for column in numbers}
     rules |= {column: dates or date_rule(shapes_of(source, column)) for column in times}
     return {column: rule for column, rule in rules.items() if rule in WORDS}
 
 
 class LineDialect:
-    """How a stream writes numbers and dates: recognised from what came so far, as its columns have no end.
+    """The dialect of numbers and dates in a stream, recognised cell by cell because a stream has no end.
 
-    The first cell that can be read in one way only decides for all that come later; ``decimal`` and ``dates`` are as
-    in ``read``, and say what is known.
+    The first unambiguous cell decides for all later ones, unless ``decimal`` or ``dates`` are given, as in ``read``.
 
     >>> dialect = LineDialect()
     >>> dialect.number("3,50"), dialect.number("1.299"), dialect.time("02.03.2026 08:03")
@@ -176,7 +180,7 @@ class LineDialect:
         self.decimal, self.dates = decimal, dates
 
     def number(self, cell: Any) -> Any:
-        """A price or a count as readers expect it."""
+        """Rewrite a price or a count to the standard form."""
         if self.decimal is None and isinstance(cell, str):
             shape = shape_of(cell)
             has_point = re.fullmatch(r"\s*-?[9L]*\.[9L]+\s*", shape) and not re.fullmatch(r".*\.9{3}\s*", shape)
@@ -184,27 +188,27 @@ class LineDialect:
         return rewrite(COMMA, cell) if self.decimal == COMMA else cell
 
     def time(self, cell: Any) -> Any:
-        """A time as readers expect it."""
+        """Rewrite a time to the standard form."""
         if self.dates is None and isinstance(cell, str):
             self.dates = date_rule({shape_of(cell)})
         return rewrite(self.dates, cell) if self.dates in (DMY, MDY) else cell
 
     @property
     def notes(self) -> list[str]:
-        """What differs from decimal points and ISO dates, in sentences."""
+        """Sentences about what differs from decimal points and ISO dates."""
         kinds = {"Numbers are": self.decimal, "Dates are": self.dates}
         return [f"{what} read with {WORDS[rule]}." for what, rule in kinds.items() if rule in WORDS]
 
 
 def check_dialect(decimal: str | None, dates: str | None) -> None:
-    """Refuse what is neither a decimal mark nor an order of dates."""
+    """Raise a ValueError unless both options are valid or None."""
     for option, value, choices in (("decimal", decimal, DECIMALS), ("dates", dates, DATES)):
         if value not in (None, *choices):
             raise ValueError(f"{option} is {value!r}: choose one of {', '.join(map(repr, choices))}.")
 
 
 def unfit_columns(source: Source, layout: Layout) -> list[str]:
-    """Columns that were taken for items or observations by their names, and are something else by their values.
+    """Return columns whose names suggest items or observations, but whose values do not.
 
     An item of a wide table has flags. The items of a long table are neither all different nor one for each observation.
     """
@@ -214,8 +218,8 @@ def unfit_columns(source: Source, layout: Layout) -> list[str]:
     if len(rows) < MIN_ROWS:
         return []
     if layout.format == "wide":
-        values = [set(column) - {""} for column in cells]
-        unfit = [name for name, found in zip(names, values, strict=True) if 2 * sum(map(is_flag, found)) < len(found)]
+        distinct = {name: set(column) - {""} for name, column in zip(names, cells, strict=True)}
+        unfit = [name for name, values in distinct.items() if 2 * sum(map(is_flag, values)) < len(values)]
         return unfit if len(names) - len(unfit) > 1 or layout.priced else []
     observations, items = cells
     if len(set(items)) == len(rows) or len(set(zip(*cells, strict=True))) == len(set(observations)) < len(rows):
@@ -224,9 +228,9 @@ def unfit_columns(source: Source, layout: Layout) -> list[str]:
 
 
 class Rewritten:
-    """A source with columns rewritten by rules, and without the rows of a long table whose item was not available.
+    """A source with columns rewritten by rules, and without the rows of unavailable items in a long table.
 
-    An item that was chosen was available, whatever the stock says after the sale.
+    An item that was chosen counts as available, even if the stock is 0 after the sale.
     """
 
     def __init__(self, source: Source, rules: dict[str, str], long: tuple[str, str, str] | None = None) -> None:
@@ -236,7 +240,7 @@ class Rewritten:
         return getattr(vars(self)["source"], name)
 
     def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
-        """The table with its cells rewritten; None where only Python can."""
+        """Return the SQL of the table with its cells rewritten; None where only Python can read it."""
         rules = {column: rule for column, rule in self.rules.items() if column in (*needed, *(self.long or ()))}
         table = self.source.table(connection, [*needed, *rules])
         if table is None or not (rules or self.long):
@@ -248,19 +252,19 @@ class Rewritten:
         if self.long is None:
             return table
         available, chosen, name = (f"coalesce(lower({stripped(identifier(column))}), '')" for column in self.long)
-        yes, no = (", ".join(f"'{word}'" for word, value in FLAGS.items() if value is found) for found in (True, False))
-        item = identifier(self.long[2])  # none where the flag is not one, so that the record is read slowly
+        yes, no = (", ".join(f"'{word}'" for word, flag in FLAGS.items() if flag is value) for value in (True, False))
+        item = identifier(self.long[2])  # NULL where the flag is invalid, so that the record is read row by row
         known = f"CASE WHEN {available} IN ({yes}, {no}) THEN {item} END AS {item}"
         there = f"{available} NOT IN ({no}) OR {chosen} IN ({yes}) OR {chosen} = {name}"
         return f"(SELECT * REPLACE ({known}) FROM {table} WHERE {there})"
 
     def rows(self, needed: Sequence[str] | None = None, most: int | None = None) -> Iterator[RawRow]:
-        """The rows with their cells rewritten."""
+        """Yield the rows with their cells rewritten."""
         columns = self.source.columns
         rules = [(columns.index(column), rule) for column, rule in self.rules.items()]
         places = [columns.index(column) for column in self.long or ()]
-        asked = None if needed is None else [*needed, *(columns[place] for place in places)]
-        for row in self.source.rows(asked, most):
+        wanted = None if needed is None else [*needed, *(columns[place] for place in places)]
+        for row in self.source.rows(wanted, most):
             if row.wrong is None:
                 cells = list(row.cells)
                 for place, rule in rules:
@@ -279,7 +283,7 @@ class Rewritten:
 
 
 def separator_of(source: Source, layout: Layout) -> tuple[str, tuple[str, ...]]:
-    """The separator of a table's offers or rankings, and what a ranking must not have, since it may join names, too."""
+    """Return the separator of a table's offers or rankings, and the marks that a ranking must not contain."""
     usual = BETTER if layout.format == "rankings" else SEPARATORS[0]
     if layout.format not in ("rankings", "transactions", "counts") or layout.by_id or layout.always is not None:
         return usual, ()
@@ -291,14 +295,14 @@ def separator_of(source: Source, layout: Layout) -> tuple[str, tuple[str, ...]]:
     records = [[text_or_nothing(cells[place]) for place in places] for cells in joined]
     if layout.format != "rankings":
         return _of_offers([(offered, chosen) for offered, chosen in records], layout.has_prices), ()
-    found = _of_rankings([ranking for (ranking, *_) in records])
-    if found is None:
+    mark = _of_rankings([ranking for (ranking, *_) in records])
+    if mark is None:
         return usual, SEPARATORS
-    return found, MARKS[: MARKS.index(found)]
+    return mark, MARKS[: MARKS.index(mark)]
 
 
 def _of_offers(records: Iterable[tuple[str, str]], priced: bool = False) -> str:
-    """The separator by which most choices are in their offers; items may have prices, as in tea@3.50 or tea@3,50.
+    """Return the separator by which most offers contain their choice; items may have prices, as in tea@3,50.
 
     >>> _of_offers([("tea|pie", "tea"), ("Jam, Strawberry|tea", "Jam, Strawberry"), ("tea", "tea")])
     '|'
@@ -319,7 +323,7 @@ def _holds(offered: str, mark: str, chosen: str, priced: bool) -> bool:
 
 
 def _of_rankings(rankings: Sequence[str]) -> str | None:
-    """The separator of rankings: ">", or else what occurs; a comma only where it is sure not to be part of a name.
+    """Return the separator of rankings: ">", or else the first that occurs; a comma only if it is not part of names.
 
     >>> _of_rankings(["tea > pie", "cake"]), _of_rankings(["tea;pie", "pie"]), _of_rankings(["Smith, Ann", "Ray, Bob"])
     ('>', ';', None)
@@ -332,9 +336,9 @@ def _of_rankings(rankings: Sequence[str]) -> str | None:
 
 
 def _change_places(joined: Iterable[str]) -> bool:
-    """Whether a name stands at different places in different rankings, as "Smith" of "Smith, Ann" never does."""
+    """Return whether a name has different places in different rankings, unlike the "Smith" in "Smith, Ann"."""
     places: dict[str, set[int]] = defaultdict(set)
     for ranking in joined:
         for place, name in enumerate(ranking.split(",")):
             places[name.strip()].add(place)
-    return any(len(found) > 1 for found in places.values())
+    return any(len(positions) > 1 for positions in places.values())

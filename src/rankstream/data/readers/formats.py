@@ -1,4 +1,4 @@
-"""Which of the known formats a table is in, recognised by the names of its columns."""
+"""Recognise the format of a table by the names of its columns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,13 +33,14 @@ NEEDED: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Layout:
-    """A format and the columns that play its parts; ``raw`` are those that make a record what it is.
+    """A format, and the columns of a table by role; ``raw`` are the columns with the offer, the choice and prices.
 
-    ``codes`` are the items of a wide table by what its choices call them; ``naming`` is whether the choices of a long
-    table name an item instead of flagging it, None where that is to be seen; ``always`` is the offer of all records
-    where no column does, and ``by_id`` says that the first column only numbers the offers. Where ``has_prices``, they
-    are in the last column of a long table and in the offers of others; a wide table has them in its last columns, and
-    ``priced`` are the items of these.
+    - ``codes``: the items of a wide table by their code in the column of choices.
+    - ``naming``: whether the choices of a long table name an item instead of flagging it; None if not known yet.
+    - ``always``: the offer of all records, where no column has it.
+    - ``by_id``: whether the first column has only the ids of offers.
+    - ``has_prices``: whether there are prices: in the last column of a long table, in the last columns of a wide one
+      (for the items ``priced``), or in the offers.
     """
 
     format: str
@@ -68,9 +69,9 @@ def recognise(
     by_id: bool = False,
     prices: Prices | None = None,
 ) -> Layout:
-    """The layout of a table with these columns; ``given`` names columns by role, ``besides`` are not items.
+    """Return the layout of a table with these columns; ``given`` names columns by role, ``besides`` are not items.
 
-    With ``by_id`` the offers are numbers, and what is in them is said elsewhere. ``prices`` names columns of prices.
+    With ``by_id`` the offers are ids, whose items are in another table. ``prices`` names columns of prices.
 
     >>> recognise("data", ["obs_id", "alt_id", "choice", "price"]).format
     'long'
@@ -92,23 +93,23 @@ def recognise(
     taken = {roles[role] for role in ("chosen", "count", "observation", "offer_id", "time") if role in roles}
     others = {*besides, *costs.beside(known.get("offered"))}
     items = items_of(name, columns, wanted, {*(part for part in taken if part.lower() not in THINGS), *others})
-    n_items = max(len(items), len(costs.beside(None)) and len(items) + 1)  # as some may have a price alone
-    found = _found(name, columns, known, n_items, "transactions" if always and format is None else format)
-    if found == "wide" and not items and not costs.columns:
+    n_items = len(items) + 1 if costs.beside(None) else len(items)  # an item may have a price and no flag
+    form = _format(name, columns, known, n_items, "transactions" if always and format is None else format)
+    if form == "wide" and not items and not costs.columns:
         raise ValueError(f"{name} has no columns for its items: add one of 0 and 1 for each item.")
-    raw = tuple(known[role] for role in NEEDED[found] if role != "count" and known[role])
-    by_number = found in ("transactions", "counts") and (numbered or by_id)
+    raw = tuple(known[role] for role in NEEDED[form] if role != "count" and known[role])
+    by_number = form in ("transactions", "counts") and (numbered or by_id)
     naming = True if "chosen_item" in roles and roles["chosen"] == roles["chosen_item"] else None
-    if found != "wide":
-        layout = Layout(found, raw, roles.get("count"), roles, naming=naming, always=always, by_id=by_number)
+    if form != "wide":
+        layout = Layout(form, raw, roles.get("count"), roles, naming=naming, always=always, by_id=by_number)
     else:
-        layout = Layout(found, raw + tuple(items), roles.get("count"), roles, _codes(name, items))
+        layout = Layout(form, raw + tuple(items), roles.get("count"), roles, _codes(name, items))
     closed = wanted is not None or any(map(MARKED.fullmatch, items))
     return _with_prices(name, layout, costs, closed) if costs.columns else layout
 
 
 def _with_prices(name: str, layout: Layout, prices: PriceColumns, closed: bool) -> Layout:
-    """The layout with the columns of prices behind the others."""
+    """Append the columns of prices to a layout."""
     if layout.format == "rankings":
         raise ValueError(f"{name} has rankings, which have no prices: leave prices out.")
     if layout.format == "long":
@@ -116,12 +117,12 @@ def _with_prices(name: str, layout: Layout, prices: PriceColumns, closed: bool) 
     if layout.format != "wide":
         prices.in_offers(name, layout.roles.get("offered"))
         return replace(layout, has_prices=True)
-    found = prices.of_items(name, layout.codes, closed)
-    return replace(layout, raw=(*layout.raw, *found.values()), has_prices=True, priced=tuple(found))
+    by_item = prices.of_items(name, layout.codes, closed)
+    return replace(layout, raw=(*layout.raw, *by_item.values()), has_prices=True, priced=tuple(by_item))
 
 
 def _always(named: dict[str, Any]) -> tuple[str, ...] | None:
-    """The items of the offer where the user gives those instead of a column."""
+    """Return the items offered to all, where the user gives these instead of a column."""
     if not isinstance(named.get("offered"), list | tuple):
         return None
     offered = tuple(map(text_or_nothing, named.pop("offered")))
@@ -131,7 +132,7 @@ def _always(named: dict[str, Any]) -> tuple[str, ...] | None:
 
 
 def _codes(name: str, items: Mapping[str, str]) -> dict[str, str]:
-    """The items by all that a choice may call them: code, name, and column."""
+    """Return the items by code, name and column, because a choice may use any of them."""
     codes: dict[str, str] = {}
     for column, code in items.items():
         if text_or_nothing(item_name(column)) == "":
@@ -145,19 +146,20 @@ def _codes(name: str, items: Mapping[str, str]) -> dict[str, str]:
     return codes
 
 
-def _found(name: str, columns: Sequence[str], roles: Mapping[str, str], n_items: int, asked: str | None) -> str:
-    fitting = (known for known, needed in NEEDED.items() if _fits(known, needed, roles, n_items))
-    found = asked or next(fitting, None)
-    missing = _missing(found, roles)
-    if found is not None and not missing:
-        return found
+def _format(name: str, columns: Sequence[str], roles: Mapping[str, str], n_items: int, wanted: str | None) -> str:
+    """Return the wanted or the first fitting format, or raise a ValueError with the columns it lacks."""
+    fitting = (form for form in NEEDED if _fits(form, roles, n_items))
+    form = wanted or next(fitting, None)
+    missing = _missing(form, roles)
+    if form is not None and not missing:
+        return form
     if not columns:
         raise ValueError(
             f"{name} has no records: a CSV file starts with the names of its columns, JSON Lines with '{{'."
         )
     has = listed_names(columns)
     likely = ("transactions", "counts", "long", "rankings")
-    nearest = found or max(likely, key=lambda known: sum(role in roles for role in NEEDED[known]))
+    nearest = form or max(likely, key=lambda known: sum(role in roles for role in NEEDED[known]))
     missing = missing or _missing(nearest, roles)
     named = ",".join(f"{role}=..." for role in missing)
     remedy = f"rename columns to {' and '.join(NEEDED[nearest])}, or map them: columns='{named}'"
@@ -168,7 +170,7 @@ def _missing(form: str | None, roles: Mapping[str, str]) -> list[str]:
     return [role for role in NEEDED[form] if role not in roles] if form else []
 
 
-def _fits(known: str, needed: Sequence[str], roles: Mapping[str, str], n_items: int) -> bool:
-    if known == "long" and roles.get("offered", "").lower() in ("offered", *NAMES["available"]):
+def _fits(form: str, roles: Mapping[str, str], n_items: int) -> bool:
+    if form == "long" and roles.get("offered", "").lower() in ("offered", *NAMES["available"]):
         return False
-    return all(role in roles for role in needed) and (known != "wide" or n_items > 1)
+    return not _missing(form, roles) and (form != "wide" or n_items > 1)

@@ -1,4 +1,4 @@
-"""One GROUP BY over raw cells: millions of rows become the few records that differ, which Python then looks at."""
+"""Read a table with one GROUP BY over raw cells: Python then parses each distinct record once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ PERIODS = {"hour": "%Y-%m-%d %H:00", "day": "%Y-%m-%d", "week": "%Y-%m-%d", "mon
 
 @dataclass(frozen=True)
 class Split:
-    """By what the counts are kept apart: columns, then periods of time; or equal parts in the order of rows."""
+    """How counts are grouped: by columns and periods of time, or in equal parts in the order of rows."""
 
     by: tuple[str, ...] = ()
     period: str | None = None
@@ -31,11 +31,11 @@ class Split:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that decide."""
+        """The columns to group by."""
         return self.by if self.time is None else (*self.by, self.time)
 
     def label(self, cells: Sequence[Any]) -> str | tuple[str, ...]:
-        """The group that cells of these columns belong to."""
+        """Return the group of a record, given its cells in these columns."""
         labels = tuple(map(text, cells[: len(self.by)]))
         if self.period is not None:
             labels = (*labels, period_label(cells[-1], self.period))
@@ -43,7 +43,7 @@ class Split:
 
 
 def period_label(value: Any, period: str) -> str:
-    """The hour, day, week (by its Monday), month or year of a time, in UTC where the time has a zone.
+    """Return the hour, day, week (its Monday), month or year of a time, in UTC where the time has a zone.
 
     >>> period_label("2024-05-16T23:30:00", "week")
     '2024-05-13'
@@ -61,10 +61,10 @@ def period_label(value: Any, period: str) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """Records with equal cells: how many, the sum of their counts, and whether all these counts are good.
+    """Records with equal cells: how many, the sum of their counts, and whether all of these counts are valid.
 
-    ``number`` is the slice of time they are in, -1 before all that counts; ``faded`` and ``squared`` are the sums of
-    what time leaves of the counts, and of what it leaves twice over.
+    ``number`` is their slice of time, or -1 if they are too old to count. ``faded`` and ``squared`` are the sums of the
+    counts, weighted by age and by the square of that weight.
     """
 
     raw: tuple[Any, ...]
@@ -78,10 +78,10 @@ class Group:
 
 
 class Records:
-    """The records of a table as a query with a row for each: raw cells, keys, time, count, and whether it is good.
+    """The records of a table as a query with one row each: raw cells, keys, time, count, and whether it is valid.
 
-    Of a long table the items and flags of its first rows are known, or of all. Where offers are numbered, they hold
-    what the table itself lists under the number, unless that is not its ``own``.
+    For a long table, ``head`` limits the rows that are searched for items and flags. Where offers have ids, their items
+    come from the table itself if ``own`` is True.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Records:
         self.pairs = Alternatives(connection, source, table, self.layout, head) if is_long else None
         if self.pairs:
             query = self.pairs.query(key, time, weight, good, split.parts is not None)
-            if clock is not None:  # asked three times: for the span, the slices and the groups
+            if clock is not None:  # the span, the slices and the groups each need the result
                 connection.execute(f"CREATE TEMP TABLE observations AS {query}").fetchall()
                 query = "SELECT * FROM observations"
             self.names = self.pairs.names
@@ -120,44 +120,49 @@ class Records:
             self.kept = f"WHERE t >= {double(clock.since)}"
 
     def times(self) -> tuple[int, Span | None]:
-        """How many records have no time that can be read here, and the first and last time; None without any."""
+        """Return how many records have no time that DuckDB can read, and the first and last time (None without any)."""
         kept = f"FILTER ({self.kept})" if self.kept else ""
-        found = f"SELECT count(*) - count(t), min(t) {kept}, max(t) {kept} FROM ({self.query})"
-        untimed, first, last = self.connection.execute(found).fetchall()[0]
+        query = f"SELECT count(*) - count(t), min(t) {kept}, max(t) {kept} FROM ({self.query})"
+        untimed, first, last = self.connection.execute(query).fetchall()[0]
         return untimed, None if first is None else (first, last)
 
     def unreadable(self) -> bool | None:
-        """Whether some rows have times that Python cannot read either; None where it might."""
+        """Return True if some rows have times that Python cannot read either, None if that is unknown."""
         if self.clock is None:
             return None
-        cells = f"SELECT DISTINCT {identifier(self.clock.column)} FROM {self._table} WHERE {self._time} IS NULL"
-        found = self.connection.execute(f"{cells} LIMIT {MAX_SAMPLED_TIMES}").fetchall()
-        return any(seconds_or_none(self.source.decode(cell)) is None for (cell,) in found) or (None if found else True)
+        query = f"SELECT DISTINCT {identifier(self.clock.column)} FROM {self._table} WHERE {self._time} IS NULL"
+        cells = self.connection.execute(f"{query} LIMIT {MAX_SAMPLED_TIMES}").fetchall()
+        if not cells:
+            return True
+        return any(seconds_or_none(self.source.decode(cell)) is None for (cell,) in cells) or None
 
     def spans(self, slices: int) -> list[Span]:
-        """The first and last time of each of the slices."""
-        sums = f"SELECT t, CAST(sum(w) AS DOUBLE) AS w FROM ({self.query}) {self.kept} GROUP BY t"
-        found = self.connection.execute(sums).fetchnumpy()
-        return spans_of(np.asarray(found["t"]), np.asarray(found["w"]), slices)
+        """Return the first and last time of each slice."""
+        query = f"SELECT t, CAST(sum(w) AS DOUBLE) AS w FROM ({self.query}) {self.kept} GROUP BY t"
+        sums = self.connection.execute(query).fetchnumpy()
+        return spans_of(np.asarray(sums["t"]), np.asarray(sums["w"]), slices)
 
     def groups(self, spans: Sequence[Span], latest: float) -> Iterator[Group]:
-        """The distinct records, kept apart by slices of time if there are any."""
+        """Yield the distinct records, separately for each slice of time if there are any."""
         query, half_life = self.query, None if self.clock is None else self.clock.half_life
         if self.split.parts is not None:
             part = f"ntile({self.split.parts}) OVER (ORDER BY k0) - 1"
             query = f"SELECT * REPLACE ({part} AS k0) FROM ({query}) {self.kept}"
         cells = ", ".join([*self.names, *self.keys, "slice"])
-        later = [f"WHEN t < {double(first)} THEN {number}" for number, (first, _) in enumerate(spans[1:])]
-        later = [f"WHEN NOT ({self.kept.removeprefix('WHERE ')}) THEN -1"] * bool(self.kept) + later
-        number = f"CASE {' '.join(later)} ELSE {max(0, len(spans) - 1)} END" if later else "0"
+        cases = [f"WHEN NOT ({self.kept.removeprefix('WHERE ')}) THEN -1"] if self.kept else []
+        cases += [f"WHEN t < {double(first)} THEN {number}" for number, (first, _) in enumerate(spans[1:])]
+        number = f"CASE {' '.join(cases)} ELSE {max(0, len(spans) - 1)} END" if cases else "0"
         plain = self.layout.count is None and not self.pairs
         sums = "count(*), count(*), 0" if plain else "count(*), sum(w), count_if(NOT good)"
-        left = "1.0" if half_life is None else f"pow(2.0, (t - {double(latest)}) / {double(half_life)})"
-        sums += f", sum(w * {left}), sum(w * {left} * {left})" if half_life is not None else ", 0, 0"
-        found = self.connection.execute(
+        if half_life is None:
+            sums += ", 0, 0"
+        else:
+            weight_left = f"pow(2.0, (t - {double(latest)}) / {double(half_life)})"
+            sums += f", sum(w * {weight_left}), sum(w * {weight_left} * {weight_left})"
+        result = self.connection.execute(
             f"SELECT {cells}, {sums} FROM (SELECT *, {number} AS slice FROM ({query})) GROUP BY {cells}"
         )
-        while batch := found.fetchmany(FETCH_ROWS):
+        while batch := result.fetchmany(FETCH_ROWS):
             for *values, place, records, weight, bad, faded, squared in batch:
                 raw, key = self._decoded(values[: len(self.names)]), tuple(values[len(self.names) :])
                 named = len(self.split.by)
@@ -181,7 +186,7 @@ class Records:
         return [*named, f"date_trunc('{split.period}', {moment})"]
 
     def _weight(self) -> tuple[str, str]:
-        """The SQL of a record's count, and of whether it is one."""
+        """Return the SQL of a record's count, and of whether the count is valid."""
         if self.layout.count is None:
             return "1", "true"
         cell = self.source.scalar(self.layout.count)
@@ -191,7 +196,7 @@ class Records:
         return count, f"coalesce({count} >= 0 AND {count} < 'inf'::DOUBLE, false)"
 
     def _flat(self, table: str, key: list[str], time: str | None, weight: str, good: str) -> str:
-        """A row for each record, of a format that has one row for each."""
+        """Return the query for a format with one row per record."""
         raw = [unzoned(column, self.kinds.get(column)) for column in self.layout.raw]
         cells = [f"{cell} AS r{place}" for place, cell in enumerate(raw)]
         cells += [f"{column} AS k{place}" for place, column in enumerate(key)]

@@ -1,4 +1,4 @@
-"""One reading: at once by a GROUP BY where all records are good, row by row where some are not."""
+"""Read one source: with a GROUP BY if all records are valid, else row by row."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ TEXT = {str}
 
 
 class ColumnPlaces:
-    """At which places of a row its parts are, and whether the choices of a long table name an item."""
+    """The positions of a record's parts in a row, and whether the choices of a long table name an item."""
 
     def __init__(self, job: "Job") -> None:
         at = {column: place for place, column in enumerate(job.source.columns)}
@@ -39,32 +39,32 @@ class ColumnPlaces:
         self.count = None if job.layout.count is None else at[job.layout.count]
         self.time = None if job.clock is None else at[job.clock.column]
         self.naming = job.layout.naming
-        self.rest = self.key + ([] if self.count is None else [self.count])  # of an observation as a whole
+        self.rest = self.key + ([] if self.count is None else [self.count])  # the same for all rows of an observation
         self.pick: Callable[[Sequence[Any]], tuple[Any, ...]] = (
             itemgetter(*self.raw) if len(self.raw) > 1 else lambda cells: (cells[self.raw[0]],)
         )
 
 
 class RecordBuffer:
-    """All good records in their order, as numbers, for what is known only in the end: parts, slices and ages."""
+    """All valid records in order, as numbers, because parts, slices and ages are only known at the end."""
 
     def __init__(self) -> None:
         self.outcomes, self.groups = dict[Any, int](), dict[Key, int]()
         self._outcome, self._group, self._weight, self._time = array("q"), array("q"), array("d"), array("d")
 
     def add(self, outcome: Any, group: Key, weight: float, time: float) -> None:
-        """Remember a record."""
+        """Add a record."""
         self._outcome.append(self.outcomes.setdefault(outcome, len(self.outcomes)))
         self._group.append(self.groups.setdefault(group, len(self.groups)))
         self._weight.append(weight)
         self._time.append(time)
 
-    def found(self, rows: int, parts: int | None, clock: Clock | None) -> ReadResult:
-        """What all records together say."""
+    def result(self, rows: int, parts: int | None, clock: Clock | None) -> ReadResult:
+        """Return the tallies of all records."""
         weights, times = np.array(self._weight, np.float64), np.array(self._time, np.float64)
         group, names = np.array(self._group, np.int64), list(self.groups)
         if parts is not None:
-            sizes = [len(part) for part in np.array_split(weights, parts)]  # the first are longer by one if need be
+            sizes = [len(part) for part in np.array_split(weights, parts)]  # the first parts may have one record more
             group, names = np.repeat(np.arange(parts), sizes), list(range(parts))
         if clock is None or np.isnan(times).any() or not len(times):
             return ReadResult(self._tally({COUNTED: weights}, group, names, np.zeros(len(weights), np.int64)), rows)
@@ -85,37 +85,39 @@ class RecordBuffer:
         tally = new_tally()
         for kind, weights in sums.items():
             total = np.bincount(place, weights=weights, minlength=len(codes))
-            for one, weight in zip(codes.tolist(), total.tolist(), strict=True):
-                (at, slice_number), outcome = divmod(one // len(outcomes), slices), outcomes[one % len(outcomes)]
-                tally[kind, names[at], slice_number][outcome] += weight
+            for combined, weight in zip(codes.tolist(), total.tolist(), strict=True):
+                cell, outcome = divmod(combined, len(outcomes))
+                group_number, slice_number = divmod(cell, slices)
+                tally[kind, names[group_number], slice_number][outcomes[outcome]] += weight
         return tally
 
 
 def observations(rows: Iterator[RawRow], at: ColumnPlaces) -> Iterator[RawRow]:
-    """The rows of each observation together, in the order of their first rows; one bad row spoils its observation."""
-    found: dict[str, list[RawRow]] = {}
+    """Yield the rows of each observation together, in the order of first rows; a bad row makes its observation bad."""
+    by_name: dict[str, list[RawRow]] = {}
     name_at, item_at, chosen_at, *_ = at.raw
     for row in rows:
         name = text_or_nothing(row.cells[name_at]) if len(row.cells) > name_at else ""
         if name != "":
-            found.setdefault(name, []).append(row)
+            by_name.setdefault(name, []).append(row)
         elif row.wrong is None:
             yield row._replace(wrong=BadRecordError("empty", "the observation has no id: add one."))
         else:
             yield row
     if at.naming is None:
-        good = [row.cells for alternatives in found.values() for row in alternatives if row.wrong is None]
+        good = [row.cells for alternatives in by_name.values() for row in alternatives if row.wrong is None]
         at.naming = names_items(*({text_or_nothing(cells[place]) for cells in good} for place in (item_at, chosen_at)))
-    for alternatives in found.values():
+    for alternatives in by_name.values():
         first = next((row for row in alternatives if row.wrong is not None), alternatives[0])
         yield first._replace(cells=tuple(row.cells for row in alternatives))
 
 
 @dataclass
 class Job:
-    """One reading: grouped at once where all records are good, row by row where some are not.
+    """One reading of a source: with a GROUP BY if all records are valid, else row by row.
 
-    ``others`` are marks that a ranking must not contain (see ``ballot_of``), and ``notes`` say how columns are read.
+    ``others`` are marks that a ranking must not contain (see ``ballot_of``); ``notes`` are sentences about columns with
+    an unusual form.
     """
 
     source: Source
@@ -129,21 +131,21 @@ class Job:
 
     @property
     def needed(self) -> list[str]:
-        """The columns that are looked at."""
+        """The columns to read."""
         more = (self.layout.count, None if self.clock is None else self.clock.column)
         named = (*self.layout.raw, *self.split.columns, *(column for column in more if column is not None))
         return list(dict.fromkeys(named))
 
     @property
     def used(self) -> set[str]:
-        """The columns that the counts depend on; times that only divide them into slices do not matter to them."""
+        """The columns that the counts depend on; a column of times used only for slices is not among them."""
         timed = self.clock.column if self.clock is not None and self.clock.strict else None
         available = self.layout.roles.get("available") if self.layout.format == "long" else None
         used = {*self.layout.raw, *self.split.columns, *getattr(self.source, "partitions", ())}
         return used | {column for column in (self.layout.count, timed, available) if column is not None}
 
     def examples(self, rows: Iterable[RawRow]) -> Iterator[tuple[Any, Key, float, Sequence[Sequence[Any]]]]:
-        """The outcome, the group, the count and all cells of each good record in some rows."""
+        """Yield the outcome, the group, the count and the cells of each valid record in some rows."""
         at, is_long = ColumnPlaces(self), self.layout.format == "long"
         for row in observations(iter(rows), at) if is_long else rows:
             if row.wrong is None:
@@ -151,34 +153,34 @@ class Job:
                     yield *self._record(row.cells, at), row.cells if is_long else [row.cells]
 
     def outcome(self, raw: Sequence[Any]) -> Any:
-        """What a record says: an offer and a choice, or a ballot."""
+        """Parse a record: return its offer and choice, or its ballot."""
         if self.layout.format == "rankings":
             return ballot_of(raw[0], self.choices.items, self.choices.separator, self.others)
         return self.choices.outcome(raw)
 
     def run(self, memory: str | None, problems: Problems) -> ReadResult:
-        """What is found quickly, or else slowly.
+        """Read the source with a GROUP BY, or else row by row.
 
-        Which items have prices is known when all records are seen; then those without the price of one are bad.
+        Which items have prices is only known after all records. Records that lack such a price are then bad.
         """
-        found = self.quickly(memory)
+        result = self.quickly(memory)
         if isinstance(self.choices, PricedChoices) and self.choices.levels is None:
-            seen = found or self.slowly(Problems("skip"))
+            seen = result or self.slowly(Problems("skip"))
             self.choices.required = in_both_ways(seen.tally)
             self.known.clear()
-            found = None if self.choices.required else found
-        return found or self.slowly(problems)
+            result = None if self.choices.required else result
+        return result or self.slowly(problems)
 
     def quickly(self, memory: str | None) -> ReadResult | None:
-        """What one GROUP BY finds; None where anything is not as it should be.
+        """Read the source with one GROUP BY; return None if any record is not valid.
 
-        Without a word about memory, DuckDB begins with little, which costs it next to no time, and goes to disk.
-        The first rows of a long table mostly have all items, so that one scan does.
+        The first rows of a long table usually have all items, so that one scan is enough.
         """
-        heads = (HEAD_ROWS, None) if self.layout.format == "long" else (None,)
-        return next((found for head in heads if (found := self._tried(memory, head)) is not None), None)
+        result = self._try_grouped(memory, HEAD_ROWS) if self.layout.format == "long" else None
+        return self._try_grouped(memory, None) if result is None else result
 
-    def _tried(self, memory: str | None, head: int | None) -> ReadResult | None:
+    def _try_grouped(self, memory: str | None, head: int | None) -> ReadResult | None:
+        """Without a memory limit, try a small one first: DuckDB then uses the disk, at almost no cost in time."""
         import duckdb
 
         try:
@@ -218,7 +220,7 @@ class Job:
                 continue
             key = group.key[0] if self.split.parts is not None else self.split.label(group.key)
             raw = (tuple(group.raw[0]), group.raw[1]) if self.layout.format == "long" else None
-            outcome = self.outcome(group.raw) if raw is None else self._known(raw, raw)  # one in many slices
+            outcome = self.outcome(group.raw) if raw is None else self._known(raw, raw)  # equal ones in other slices
             tally[COUNTED, key, group.number][outcome] += group.weight
             if fades:
                 tally[FADED, key, 0][outcome] += group.faded
@@ -228,12 +230,12 @@ class Job:
         return ReadResult(tally, rows, span, spans)
 
     def slowly(self, problems: Problems) -> ReadResult:
-        """What is read row by row, each bad record with its place."""
+        """Read the source row by row, and report each bad record with its place."""
         if self.layout.by_id and self.choices.contents is None:
             self.choices.contents = own_contents(self.source, self.layout)
         at = ColumnPlaces(self)
-        tally, kept = new_tally(), RecordBuffer()
-        keep = self.split.parts is not None or self.clock is not None
+        tally, buffer = new_tally(), RecordBuffer()
+        buffered = self.split.parts is not None or self.clock is not None
         since = None if self.clock is None else self.clock.since
         rows, records = 0, self.source.rows(self.needed)
         for row in observations(records, at) if self.layout.format == "long" else records:
@@ -249,15 +251,15 @@ class Job:
                 rows += row.lines
                 continue
             rows += 1
-            if keep:
-                kept.add(outcome, key, weight, time)
+            if buffered:
+                buffer.add(outcome, key, weight, time)
             else:
                 tally[COUNTED, key, 0][outcome] += weight
-            check_groups(len(kept.groups) + len(tally))
-        return kept.found(rows, self.split.parts, self.clock) if keep else ReadResult(tally, rows)
+            check_groups(len(buffer.groups) + len(tally))
+        return buffer.result(rows, self.split.parts, self.clock) if buffered else ReadResult(tally, rows)
 
     def _time(self, cells: Sequence[Any], place: int) -> float:
-        """The time of a record; NaN where it has none, and may be without."""
+        """Return the time of a record; NaN if it has none and does not need one."""
         strict = self.clock is not None and self.clock.strict
         rows = cells if self.layout.format == "long" else [cells]
         times = {(seconds_of if strict else seconds_or_none)(row[place]) for row in rows}
@@ -275,15 +277,15 @@ class Job:
         return (outcome, *self._rest(cells, at)) if at.rest else (outcome, (), 1.0)
 
     def _known(self, name: tuple[Any, ...], raw: Sequence[Any]) -> Any:
-        found = self.known.get(name)
-        if found is None:
-            found = self.known[name] = self.outcome(raw)
-        return found
+        outcome = self.known.get(name)
+        if outcome is None:
+            outcome = self.known[name] = self.outcome(raw)
+        return outcome
 
     def _observation(self, rows: Sequence[Sequence[Any]], at: ColumnPlaces) -> tuple[Any, Key, float]:
         entries = tuple([at.pick(cells)[1:] for cells in rows])
         is_text = all(type(cell) is str for entry in entries for cell in entry)
-        if is_text:  # blanks around labels are no difference
+        if is_text:  # so that labels that differ only in blanks share an entry of the cache
             entries = tuple([tuple(map(str.strip, entry)) for entry in entries])
         outcome = self._known(entries, (entries, at.naming)) if is_text else self.outcome((entries, at.naming))
         if not at.rest:

@@ -1,4 +1,4 @@
-"""The long format: a row for each alternative, which a first GROUP BY makes a few whole numbers per observation."""
+"""The long format, with a row for each alternative: a GROUP BY packs each observation into a few integers."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,16 +13,16 @@ from rankstream.data.readers.sources.tables import Source
 BITS_PER_WORD = 60
 MAX_ALTERNATIVES = 6000
 NO_TIME = "CAST(NULL AS DOUBLE)"
-NAMED = (  # an observation has a name, and none that would be another without the blanks around it
+NAMED = (  # an observation has a name without blanks around it
     f"coalesce({stripped('CAST(o AS VARCHAR)')} = CAST(o AS VARCHAR) "
     "AND CAST(o AS VARCHAR) NOT IN ('', 'nan', 'NaN'), false)"
 )
 
 
 def names_items(items: Iterable[Any], cells: Iterable[Any]) -> bool:
-    """Whether the column of choices names an item on each row, where others have a flag of 0 or 1.
+    """Return whether the column of choices names an item on each row, instead of flagging it with 0 or 1.
 
-    So it is where most of what is in it besides flags are items.
+    It does if at least half of its values other than flags are items.
 
     >>> names_items(["tea", "pie"], ["tea", "pie"]), names_items(["1", "2"], ["0", "1"])
     (True, False)
@@ -32,11 +32,11 @@ def names_items(items: Iterable[Any], cells: Iterable[Any]) -> bool:
 
 
 class Alternatives:
-    """The pairs of an item and its flag that occur, numbered, so that an observation is a set of bits.
+    """The distinct pairs of an item and its flag, numbered, so that an observation is a set of bits.
 
-    There are few of them, so that a table of millions of rows is grouped without keeping any list of rows. Where the
-    choice is named on each row, only the items are numbered, and the name belongs to the observation as a whole.
-    Only the first rows are looked at for pairs if ``head`` says how many: an observation with others is then not good.
+    There are few such pairs, so that millions of rows are grouped without a list of rows. If each row names the
+    choice, only the items are numbered, and the name belongs to the whole observation. With ``head``, only that many
+    rows are searched for pairs; an observation with any other pair counts as invalid.
     """
 
     def __init__(
@@ -49,18 +49,17 @@ class Alternatives:
         item, flag = identifier(self.item), identifier(self.flag)
         columns = f"{item} AS i, {flag} AS f, {self.price} AS c"
         rows = f"(SELECT {columns} FROM {table}{'' if head is None else f' LIMIT {head}'})"
-        found = f"SELECT DISTINCT i, f, c FROM {rows}"
-        connection.execute(f"CREATE TEMP TABLE found AS {found}").fetchall()
+        connection.execute(f"CREATE TEMP TABLE found AS SELECT DISTINCT i, f, c FROM {rows}").fetchall()
         items, cells = (
             [source.decode(cell) for (cell,) in connection.execute(f"SELECT DISTINCT {column} FROM found").fetchall()]
             for column in "if"
         )
         self.naming = names_items(items, cells) if layout.naming is None else layout.naming
-        told = "DISTINCT i, NULL AS f, c" if self.naming else "i, f, c"
+        distinct = "DISTINCT i, NULL AS f, c" if self.naming else "i, f, c"
         number = f"CAST(row_number() OVER (ORDER BY {stripped('CAST(i AS VARCHAR)')}) - 1 AS INTEGER)"
         connection.execute(
             f"CREATE TEMP TABLE pairs AS SELECT i, f, c, {number} AS code, code // {BITS_PER_WORD} AS word, "
-            f"1::BIGINT << (code % {BITS_PER_WORD}) AS bit FROM (SELECT {told} FROM found)"
+            f"1::BIGINT << (code % {BITS_PER_WORD}) AS bit FROM (SELECT {distinct} FROM found)"
         ).fetchall()
         pairs = connection.execute(f"SELECT i, f{', c' if price else ''} FROM pairs ORDER BY code").fetchall()
         if len(pairs) > MAX_ALTERNATIVES:
@@ -71,11 +70,11 @@ class Alternatives:
 
     @property
     def names(self) -> list[str]:
-        """The columns of the query that make an observation what it is."""
+        """The columns of the query that identify an observation's offer and choice."""
         return [f"r{word}" for word in range(self.words)] + (["chosen"] if self.naming else [])
 
     def query(self, key: list[str], time: str | None, weight: str, good: str, in_order: bool) -> str:
-        """A row for each observation; what belongs to it as a whole must be the same in all of its rows."""
+        """Return a query with a row for each observation, whose keys, count and time must be the same in all rows."""
         keys = [f"k{place}" for place in range(len(key))]
         cells = [f"{column} AS {name}" for name, column in zip(keys, key, strict=True)]
         cells += [f"{self.source.name_of(self.observation)} AS o", f"{identifier(self.item)} AS i"]
@@ -99,12 +98,15 @@ class Alternatives:
         return f"SELECT {', '.join(parts)}, {' AND '.join(sound)} AS good FROM {numbered} GROUP BY o"
 
     def entries(self, cells: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The items and flags of an observation, or its items, each with the choice; and prices, if there are any."""
-        chosen = self.source.decode(cells[-1])
-        return [
-            (pair[0], chosen, *pair[2:]) if self.naming else pair
+        """Return the items of an observation, each with its flag or the named choice, and its price if there is one."""
+        numbers = [
+            BITS_PER_WORD * place + bit
             for place, word in enumerate(cells[: self.words])
             for bit in range(BITS_PER_WORD)
             if word >> bit & 1
-            for pair in (self.pairs[BITS_PER_WORD * place + bit],)
         ]
+        pairs = [self.pairs[number] for number in numbers]
+        if not self.naming:
+            return pairs
+        chosen = self.source.decode(cells[-1])
+        return [(item, chosen, *price) for item, _, *price in pairs]

@@ -1,4 +1,4 @@
-"""Records market by market: one GROUP BY for all of them, and a market with a bad record stops no other."""
+"""Read many markets with one GROUP BY; a bad record fails its own market only."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from rankstream.data.readers.tallies import Market, Tallies, check_number
 from rankstream.data.readers.unused_columns import UnusedColumn, find_unused
 
 ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".txt", *JSON_ENDINGS)
-"""What a file in a folder of partitions may end in, or that and .gz."""
+"""Endings of the files in a folder of partitions, with or without .gz."""
 
 
 def read_markets(
@@ -31,12 +31,10 @@ def read_markets(
     partitions: Sequence[str] = (),
     look: bool = True,
 ) -> Tallies:
-    """The choices of all markets in a source that ``read`` takes; ``by`` are the columns that name a market.
+    """Return the choices of all markets in a source that ``read`` takes; ``by`` are the columns that name a market.
 
-    Unless the caller does so later, it has a ``look`` at the columns that are not used.
-
-    A bad record is the end of its market alone, which is then among ``Tallies.failed`` with what is wrong; with
-    ``on_error="skip"`` it is left out. A record without a market is a ValueError.
+    A bad record fails only its own market, which is then listed in ``Tallies.failed`` with the reason; with
+    ``on_error="skip"`` the record is skipped. A record without a market is a ValueError. ``look`` is as in ``read``.
     """
     job = open_job(source, Split(tuple(by)), how, partitions)
     work = _MarketJob(job.source, job.layout, job.split, job.choices, job.clock, job.others)
@@ -44,31 +42,31 @@ def read_markets(
     work.read()
     if isinstance(work.choices, PricedChoices) and work.choices.levels is None:
         work.choices.required = in_both_ways({(COUNTED, "", 0): dict.fromkeys(work.found.outcomes, 1.0)})
-        if work.choices.required:  # records without the price of an item that has prices are bad
+        if work.choices.required:  # records that lack the price of such an item are bad
             work.known.clear()
             work.read()
-    found = work.found
-    found.failed |= work.problems.failed
-    found.skipped = work.problems.total
-    found.unused, found.notes = find_unused(job) if look else (), job.notes
-    if not found.markets and not found.failed:
+    tallies = work.found
+    tallies.failed |= work.problems.failed
+    tallies.skipped = work.problems.total
+    tallies.unused, tallies.notes = find_unused(job) if look else (), job.notes
+    if not tallies.markets and not tallies.failed:
         raise ValueError(f"{job.source.name} has no usable records: correct it, or give another file.")
-    return found
+    return tallies
 
 
 class _MarketJob(Job):
-    """A reading whose groups are markets: ``found`` has them as numbers, and ``problems`` bad records by market."""
+    """A reading whose groups are markets: ``found`` has their tallies, and ``problems`` the bad records by market."""
 
     how: ReadOptions
     problems: "_MarketProblems"
     found: Tallies
 
     def read(self) -> None:
-        """Find all markets, quickly or else slowly.
+        """Read all markets, with a GROUP BY or else row by row.
 
-        Of a long table all rows are looked at for items first, as bad records are not read again.
+        Of a long table, all rows are searched for items first, because bad records are not read again.
         """
-        if self._tried(None, None) is None:
+        if self._try_grouped(None, None) is None:
             self._begin()
             with translated():
                 tally = self.slowly(self.problems).tally
@@ -85,7 +83,7 @@ class _MarketJob(Job):
         rows = 0
         for group in records.groups([], 0.0):
             if not group.good:
-                return None  # the count or the observation is wrong: row by row, to name it
+                return None  # the count or the observation is wrong: read row by row to find its place
             market = self.market(self.split.label(group.key))
             rows += group.records
             try:
@@ -95,7 +93,7 @@ class _MarketJob(Job):
         return ReadResult({}, rows)
 
     def market(self, label: Any) -> Market:
-        """The label of a group as a market, all of whose parts must be there."""
+        """Return the market of a group label; an empty part is a ValueError."""
         market = label if isinstance(label, tuple) else (label,)
         for column, part in zip(self.split.by, market, strict=True):
             if part == "":
@@ -106,7 +104,7 @@ class _MarketJob(Job):
 
 
 class _MarketProblems(Problems):
-    """Bad records, each of which fails its own market, unless they are to be skipped."""
+    """Bad records; unless they are skipped, each fails its own market."""
 
     def __init__(self, job: _MarketJob, on_error: str) -> None:
         super().__init__(on_error)
@@ -114,12 +112,12 @@ class _MarketProblems(Problems):
         self.reset()
 
     def reset(self) -> None:
-        """Begin again."""
+        """Forget all problems, before the source is read again."""
         self.failed: dict[Market, str] = {}
         self.by_kind.clear()
 
     def note(self, market: Market, place: str, bad: BadRecordError, records: int = 1) -> None:
-        """What is wrong with some records of a market."""
+        """Record a problem with some records of a market."""
         if self.on_error == "stop":
             self.failed.setdefault(market, f"{place}: {bad}")
             check_number(len(self.failed), market, self.job.split.by)
@@ -127,7 +125,7 @@ class _MarketProblems(Problems):
             super().add(place, bad, (), records)
 
     def add(self, place: str, bad: BadRecordError, record: Sequence[Any], lines: int = 1) -> None:
-        """As ``Problems`` says; what is no row at all has no market, and stops the reading."""
+        """As ``Problems.add``; a line that is not a row has no market, and stops the reading."""
         job, is_long = self.job, self.job.layout.format == "long"
         try:  # the market is that of the row, or of the first row of an observation
             cells = record[0] if is_long and record and isinstance(record[0], tuple) else record
@@ -140,30 +138,30 @@ class _MarketProblems(Problems):
 
 @dataclass(frozen=True)
 class Partition:
-    """Files that are read together: ``values`` are what their folders say of the ``partitions``."""
+    """Files that are read together; ``values`` are the values of the ``partitions`` in the names of their folders."""
 
     paths: tuple[Path, ...]
     partitions: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
 
     def market(self, by: Sequence[str]) -> Market:
-        """The market that the files are of, or with "*" the markets."""
-        told = dict(zip(self.partitions, self.values, strict=True))
-        return tuple(told.get(column, "*") for column in by)
+        """Return the market of the files, with "*" for columns that the folders do not determine."""
+        values = dict(zip(self.partitions, self.values, strict=True))
+        return tuple(values.get(column, "*") for column in by)
 
     def read(self, by: Sequence[str], how: ReadOptions, on_error: str) -> Tallies:
-        """The markets in these files; where they cannot be read, the failure of the market or markets they are."""
+        """Return the markets in these files; if they cannot be read, record that as the failure of their market."""
         try:
             names = [escape(str(path)) for path in self.paths]
             return read_markets(names, by, how, on_error, self.partitions, look=False)
         except (ValueError, OSError) as error:
-            found = Tallies(tuple(by), how, "")
-            found.failed[self.market(by)] = str(error)
-            return found
+            tallies = Tallies(tuple(by), how, "")
+            tallies.failed[self.market(by)] = str(error)
+            return tallies
 
 
 def unused_in_parts(parts: Sequence[Partition], by: Sequence[str], how: ReadOptions) -> tuple[UnusedColumn, ...]:
-    """The columns that are not used in any of the files, which can be read; none where their columns differ."""
+    """Return the columns that no file uses; none if the columns of the files differ or a file cannot be read."""
     names = [escape(str(path)) for part in parts for path in part.paths]
     with suppress(ValueError, OSError):
         return find_unused(open_job(names, Split(tuple(by)), how, parts[0].partitions))
@@ -171,7 +169,7 @@ def unused_in_parts(parts: Sequence[Partition], by: Sequence[str], how: ReadOpti
 
 
 def parts_of_folder(folder: str | os.PathLike[str], by: Sequence[str]) -> list[Partition]:
-    """The files below a folder, those with the same key=value folders together; only columns of ``by`` are keys.
+    """Group the files below a folder by their key=value folders; only columns of ``by`` are keys.
 
     >>> parts_of_folder("examples/no such folder", ["store"])
     Traceback (most recent call last):
@@ -181,15 +179,15 @@ def parts_of_folder(folder: str | os.PathLike[str], by: Sequence[str]) -> list[P
     if not paths:
         raise ValueError(f"There are no files of choices in {folder}: give a folder with Parquet or CSV files.")
     keys = tuple(column for column in by if any(f"{column}=" in str(path.relative_to(folder)) for path in paths))
-    found: dict[tuple[str, ...], list[Path]] = {}
+    by_values: dict[tuple[str, ...], list[Path]] = {}
     for path in paths:
         values = partition_values(path, keys)
         for column, value in zip(keys, values, strict=True):
             if value == "":
                 raise ValueError(f"{path} is in a folder {column}=... without a value: rename it, or leave it out.")
-        found.setdefault(values, []).append(path)
-        check_number(len(found), values, keys)
-    return [Partition(tuple(same), keys, values) for values, same in found.items()]
+        by_values.setdefault(values, []).append(path)
+        check_number(len(by_values), values, keys)
+    return [Partition(tuple(files), keys, values) for values, files in by_values.items()]
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -200,12 +198,12 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def is_relation(source: Any) -> bool:
-    """Whether a source is a relation of DuckDB."""
+    """Return whether a source is a DuckDB relation."""
     return type(source).__name__ == "DuckDBPyRelation"
 
 
 def spill_relation(source: Any, path: Path) -> None:
-    """Write a relation as a Parquet file, by its own connection, so that it need not fit into memory."""
+    """Write a relation to a Parquet file through its own connection, so that it need not fit into memory."""
     try:
         with translated():
             source.write_parquet(str(path))

@@ -1,4 +1,4 @@
-"""Opening a source: how its records are read, and the job that reads them, before anything is counted."""
+"""Options of ``read``, checked, and the job that they define for a source."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from rankstream.data.readers.times import clock_of
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How records are read, whatever they are kept apart by: checked options of ``read``."""
+    """The checked options of ``read`` that say what a record is; those for grouping records are in ``Split``."""
 
     format: str | None
     columns: Columns | str | None
@@ -48,15 +48,15 @@ class ReadOptions:
 
     @property
     def inside(self) -> str | None:
-        """The no-choice item where it is recorded, not assumed."""
+        """The no-choice item, if it is recorded and not assumed."""
         return self.no_choice if self.outside_share is None else None
 
     def counts(
         self, tally: Mapping[Any, Any], form: str, levels: PriceLevels | None = None, **rankings: Any
     ) -> dict[Any, ChoiceCounts]:
-        """The counts of each part of a tally, over one set of assortments; with ``levels`` of items at these.
+        """Return the counts of each part of a tally over the same assortments, with items at price ``levels`` if given.
 
-        Options of ``rankings`` are those of ``choices_from_ballots``.
+        ``rankings`` are options of ``choices_from_ballots``.
         """
         if form == "rankings":
             each = choices_from_ballots(tally, items=self.items, **rankings)
@@ -69,24 +69,24 @@ class ReadOptions:
 
 
 def check_options(**options: Any) -> ReadOptions:
-    """The options of ``read`` that say what a record is, checked; an unknown one is a ValueError."""
+    """Return the options as ``ReadOptions``; an unknown or invalid one is a ValueError."""
     known: dict[str, Any] = dict.fromkeys(field.name for field in fields(ReadOptions)) | {"price_levels": OCCURRING}
     for name in options:
         if name not in known:
             raise ValueError(f"Unknown reading option {name!r}: choose one of {', '.join(known)}.")
-    said = known | options
-    separator, items, no_choice = said["separator"], said["items"], said["no_choice"]
+    values = known | options
+    separator, items, no_choice = values["separator"], values["items"], values["no_choice"]
     if separator is not None and not (isinstance(separator, str) and separator):
         raise ValueError(f"The separator is {separator!r}: it must be text, such as ';'.")
     if items is not None:
-        said["items"] = tuple(label_of("An item", one) for one in as_offer("The list of items", items))
+        values["items"] = tuple(label_of("An item", item) for item in as_offer("The list of items", items))
     if no_choice is not None:
-        said["no_choice"] = label_of("no_choice", no_choice)
-    check_dialect(said["decimal"], said["dates"])
-    said["price_levels"] = checked_levels(said["price_levels"])
-    if said["prices"] is None and said["price_levels"] != OCCURRING:
+        values["no_choice"] = label_of("no_choice", no_choice)
+    check_dialect(values["decimal"], values["dates"])
+    values["price_levels"] = checked_levels(values["price_levels"])
+    if values["prices"] is None and values["price_levels"] != OCCURRING:
         raise ValueError("price_levels needs prices: add the column that has them, such as prices='price'.")
-    return ReadOptions(**said)
+    return ReadOptions(**values)
 
 
 def open_job(
@@ -97,7 +97,7 @@ def open_job(
     rejects: str | os.PathLike[str] | None = None,
     times: tuple[int | None, Any, float | str | timedelta | None] = (None, None, None),
 ) -> Job:
-    """A source with its layout recognised, ready to be read; ``times`` are slices, since and half-life of ``read``."""
+    """Open a source and recognise its layout; ``times`` are slices, since and half-life of ``read``."""
     with translated():
         data = open_source(source, partitions=partitions, encoding=how.encoding, sheet=how.sheet)
         table = None if how.contents is None else open_source(how.contents, encoding=how.encoding)
@@ -111,37 +111,38 @@ def open_job(
     with translated():
         layout = _recognised(data, how, besides, table is not None)
         data, mark, others, in_offers, notes = open_dialect(data, layout, how.separator, how.decimal, how.dates)
-        held = _contents(data, layout, table, how.separator or SEPARATORS[0])
+        contents = _contents(data, layout, table, how.separator or SEPARATORS[0])
     time = layout.roles.get("time")
     if split.period is not None and time is None:
         raise ValueError(f"{data.name} has no column 'time' for the {split.period}: map it with columns='time=...'.")
     split = split if split.period is None else Split(split.by, split.period, time)
     clock = clock_of(data.name, time, *times)
-    choices = Choices(layout, mark, None if how.items is None else frozenset(how.items), how.inside, held)
+    items = None if how.items is None else frozenset(how.items)
     if layout.has_prices:
-        given = how.price_levels if isinstance(how.price_levels, PriceLevels) else None
+        levels = how.price_levels if isinstance(how.price_levels, PriceLevels) else None
         number = plain_cell if in_offers is None else partial(rewrite, in_offers)
-        choices = PricedChoices(layout, mark, choices.items, how.inside, held, levels=given, number=number)
-    return Job(data, layout, split, choices, clock, others, notes)
+        choices = PricedChoices(layout, mark, items, how.inside, contents, levels=levels, number=number)
+        return Job(data, layout, split, choices, clock, others, notes)
+    return Job(data, layout, split, Choices(layout, mark, items, how.inside, contents), clock, others, notes)
 
 
 def _recognised(data: Source, how: ReadOptions, besides: Sequence[str], by_id: bool) -> Layout:
-    """The layout by the names of columns; without those whose values show that they are something else."""
+    """Recognise the layout by the names of columns, without those whose values do not fit."""
     options = (how.format, how.columns, besides, by_id, how.prices)
     layout = recognise(data.name, data.columns, *options)
     if layout.format not in ("long", "wide") or how.columns is not None:
         return layout
-    names, other = list(data.columns), layout
+    names, reduced = list(data.columns), layout
     with suppress(ValueError):
-        while unfit := unfit_columns(data, other):
+        while unfit := unfit_columns(data, reduced):
             names = [name for name in names if name not in unfit]
-            other = recognise(data.name, names, *options)
-        return other if other.format == layout.format else layout
+            reduced = recognise(data.name, names, *options)
+        return reduced if reduced.format == layout.format else layout
     return layout
 
 
 def label_of(option: str, value: Any) -> str:
-    """A label that an option gives."""
+    """Return the value of an option as a label, or raise a ValueError."""
     label = text_or_nothing(value)
     if label == "":
         raise ValueError(f"{option} is {value!r}: use plain text.")
@@ -149,14 +150,14 @@ def label_of(option: str, value: Any) -> str:
 
 
 def check_rejects(rejects: str | os.PathLike[str] | None, *sources: Source | None) -> None:
-    """Refuse to write the rejects over a file that is to be read."""
-    files = [path for one in sources for path in getattr(one, "paths", ())]
+    """Raise a ValueError if the rejects would overwrite an input file."""
+    files = [path for source in sources for path in getattr(source, "paths", ())]
     if rejects is not None and any(same_file(rejects, path) for path in files):
         raise ValueError(f"The rejects would overwrite {rejects}, which is an input: choose another file.")
 
 
 def _contents(data: Source, layout: Layout, table: Source | None, separator: str) -> Contents | None:
-    """What is in each offer, where the records only number them."""
+    """Return the items of each offer, if the records have only the ids of offers."""
     if table is not None:
         if layout.by_id:
             return listed_contents(table, layout.raw[0], separator)
@@ -168,7 +169,7 @@ def _contents(data: Source, layout: Layout, table: Source | None, separator: str
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Say an error of DuckDB in one sentence."""
+    """Raise errors of DuckDB as a ValueError of one sentence."""
     import duckdb
 
     try:

@@ -1,4 +1,4 @@
-"""People who left without a purchase and were not recorded: an assumed share of them, and how much it matters."""
+"""Assume a share of customers who bought nothing and were not recorded, and show how much the assumption matters."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ def with_outside(
 ) -> ChoiceCounts:
     """Add a no-purchase option to every offer, and assume that this share of customers took it.
 
-    The share is one number, or one for each offer (a mapping from tuples of items). Where the item is in an offer
-    already, what was recorded stands, and nothing is added: data go before assumptions.
+    The share is one number, or one for each offer (a mapping from tuples of items). Offers that already have the item
+    are unchanged: data take precedence over assumptions.
 
     Examples
     --------
@@ -64,11 +64,11 @@ class Sensitivity:
 
     @property
     def spans(self) -> dict[str, float]:
-        """By how much each number moves between the assumptions: what the data do not decide."""
+        """How much each number varies between the assumptions."""
         return dict(zip(self.names, np.ptp(self.answers, axis=0).tolist(), strict=True))
 
     def table(self) -> str:
-        """One line per assumed share, and one with the spans."""
+        """Return a table with one line per assumed share, and one with the spans."""
         width = max(12, *(len(name) + 2 for name in self.names))
         lines = ["assumed share" + "".join(f"{name:>{width}}" for name in self.names)]
         for share, answer in zip(self.shares, self.answers, strict=True):
@@ -88,8 +88,8 @@ def outside_sensitivity(
     Examples
     --------
     >>> counts = ChoiceCounts(Assortments([("tea", "pie")]), [6, 3])
-    >>> found = outside_sensitivity(counts, lambda counts: {"tea": counts.frequencies()[0]}, [0.1, 0.4])
-    >>> print(found.table())
+    >>> sensitivity = outside_sensitivity(counts, lambda counts: {"tea": counts.frequencies()[0]}, [0.1, 0.4])
+    >>> print(sensitivity.table())
     assumed share         tea
               10%         0.6
               40%         0.4
@@ -100,6 +100,6 @@ def outside_sensitivity(
         raise ValueError("There are no shares to assume: give some, such as [0.1, 0.5].")
     answers = [dict(answer(with_outside(counts, share, no_choice))) for share in assumed]
     names = tuple(answers[0])
-    if not names or any(tuple(found) != names for found in answers):
+    if not names or any(tuple(numbers) != names for numbers in answers):
         raise ValueError(f"The answers have the names {names!r}, then others: give the same for every share.")
-    return Sensitivity(assumed, names, np.array([list(found.values()) for found in answers], dtype=np.float64))
+    return Sensitivity(assumed, names, np.array([list(numbers.values()) for numbers in answers], dtype=np.float64))

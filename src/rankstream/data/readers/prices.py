@@ -1,4 +1,4 @@
-"""Records with prices: which price each offered item has, and levels for them once all records are seen."""
+"""Records with prices: the price of each offered item, and price levels once all records are read."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ Levels = PriceLevels | str | int
 
 
 def checked_levels(levels: Any) -> Levels:
-    """The option of ``read``: levels, "occurring", or how many quantiles."""
+    """Check the option ``price_levels`` of ``read``: levels, "occurring", or a number of quantiles."""
     if isinstance(levels, PriceLevels):
         names = {item: text(item) for item in levels.items}
         return PriceLevels(
@@ -36,16 +36,16 @@ def checked_levels(levels: Any) -> Levels:
 
 
 def plain_cell(cell: Any) -> Any:
-    """A cell as it is."""
+    """Return a cell unchanged."""
     return cell
 
 
 @dataclass
 class PricedChoices(Choices):
-    """Reads records as choices from offers of items at prices: (item, price) where there is a price, else the item.
+    """Parser of records with prices: an entry of an offer is (item, price), or the item if it has no price.
 
-    With ``levels`` prices are those of their levels. An item that ``required`` names has a price in every record.
-    ``number`` rewrites the prices within offers, such as those with decimal commas.
+    With ``levels``, each price is replaced by its level. The items ``required`` must have a price in every record.
+    ``number`` rewrites prices within offers, such as those with decimal commas.
     """
 
     levels: PriceLevels | None = None
@@ -58,11 +58,11 @@ class PricedChoices(Choices):
         self._names = Choices(layout, self.separator, self.items, self.no_choice)
 
     def outcome(self, raw: Sequence[Any]) -> Any:
-        """The offer and the choice, each with its price; or a BadRecordError."""
+        """Return the offer and the choice with their prices, or raise a BadRecordError."""
         if self.layout.format == "long":
-            entries, naming = raw
-            pairs = [(text(item), cell) for item, _, cell in entries]
-            plain: tuple[Any, Any] = ([(item, cell) for item, cell, _ in entries], naming)
+            alternatives, naming = raw
+            pairs = [(text(item), cell) for item, _, cell in alternatives]
+            plain: tuple[Any, Any] = ([(item, cell) for item, cell, _ in alternatives], naming)
         elif self.layout.format == "wide":
             pairs = self._available(raw)
             chosen = text(raw[0])
@@ -70,10 +70,10 @@ class PricedChoices(Choices):
         else:
             pairs = [(name, self.number(cell)) for name, cell in pairs_in(self._value(raw[0]), self.separator)]
             plain = ([name for name, _ in pairs], self._named(raw[-1], dict(pairs)))
-        cells = _once(pairs)
+        cells = _unique_prices(pairs)
         offer, chosen = self._names.outcome(plain)
-        found = {name: self._entry(name, cells.get(name)) for name in offer}
-        return tuple(found.values()), found[chosen]
+        entries = {name: self._entry(name, cells.get(name)) for name in offer}
+        return tuple(entries.values()), entries[chosen]
 
     def _value(self, cell: Any) -> Any:
         if self.contents is not None:
@@ -81,7 +81,7 @@ class PricedChoices(Choices):
         return cell if self.layout.always is None else self.layout.always
 
     def _named(self, cell: Any, cells: Mapping[str, Any]) -> str:
-        """The item chosen, which may be written with its price."""
+        """Return the chosen item, which may be written with its price."""
         chosen = text(cell)
         name, price = _split(chosen)
         if chosen not in cells and name in cells and price_in(name, self.number(price)) == price_in(name, cells[name]):
@@ -89,15 +89,15 @@ class PricedChoices(Choices):
         return chosen
 
     def _available(self, raw: Sequence[Any]) -> list[tuple[str, Any]]:
-        """The items of a wide table that are there: those with a 1, and those that have a price and no such column."""
+        """Return the available items of a wide table: those with a 1, and those with a price and no column of flags."""
         names, priced = self.layout.items, self.layout.priced
         prices = dict(zip(priced, raw[1 + len(names) :], strict=True))
         flags = zip(names, raw[1 : 1 + len(names)], strict=True)
-        found = [(name, prices.get(name)) for name, cell in flags if flag(cell, "availability", name)]
-        return found + [(name, cell) for name, cell in prices.items() if name not in names and text(cell) != ""]
+        flagged = [(name, prices.get(name)) for name, cell in flags if flag(cell, "availability", name)]
+        return flagged + [(name, cell) for name, cell in prices.items() if name not in names and text(cell) != ""]
 
     def _entry(self, name: str, cell: Any) -> Any:
-        """The item at its price, or at its level; the no-choice item has none."""
+        """Return an item with its price or its level; the no-choice item has none."""
         price = price_in(name, cell)
         try:
             if name == self.no_choice:
@@ -112,7 +112,7 @@ class PricedChoices(Choices):
 
 
 def price_in(name: str, cell: Any) -> float | None:
-    """The price in a cell; None where it is empty."""
+    """Return the price in a cell; None if it is empty."""
     words = text(cell)
     if words == "":
         return None
@@ -132,7 +132,7 @@ def _bad(error: ValueError) -> BadRecordError:
 
 
 def pairs_in(value: Any, separator: str) -> list[tuple[str, Any]]:
-    """The items of an offer with their prices: from a mapping, or from names such as ``tea@3.50``.
+    """Return the items of an offer with their prices, from a mapping or from names such as ``tea@3.50``.
 
     >>> pairs_in("tea@3.50;cake @ 4;nothing", ";"), pairs_in({"tea": 3.5, "nothing": None}, ";")
     ([('tea', '3.50'), ('cake', '4'), ('nothing', None)], [('tea', 3.5), ('nothing', None)])
@@ -154,41 +154,41 @@ def _split(label: str) -> tuple[str, Any]:
     return (name.strip(), price.strip()) if at else (label, None)
 
 
-def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_prices(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     for name, cell in pairs:
-        one, other = price_in(name, cells.get(name)), price_in(name, cell)
-        if name in cells and one != other:
+        first, second = price_in(name, cells.get(name)), price_in(name, cell)
+        if name in cells and first != second:
             raise BadRecordError(
-                "price", f"the offer has two prices of {name!r}, {one} and {other}: give one, or make two offers."
+                "price", f"the offer has two prices of {name!r}, {first} and {second}: give one, or make two offers."
             )
         cells[name] = cell
     return cells
 
 
 def in_both_ways(tally: Tally) -> frozenset[str]:
-    """All items with a price, where one of them is without in some records; none where all is well."""
+    """Return all items with a price if any of them lacks it in some records; else an empty set."""
     entries = {entry for outcomes in tally.values() for offer, _ in outcomes for entry in offer}
     priced = frozenset(entry[0] for entry in entries if isinstance(entry, tuple))
     return priced if any(entry in priced for entry in entries if isinstance(entry, str)) else frozenset()
 
 
 def settled(name: str, tally: Tally, levels: Levels) -> tuple[Tally, PriceLevels]:
-    """The tally with items at levels, as labels, and the levels."""
+    """Replace items at prices by labels of items at levels; return the new tally and the levels."""
     seen = seen_prices(outcomes for (kind, *_), outcomes in tally.items() if kind == COUNTED)
     if not seen:
         raise ValueError(f"{name} has no record with a price: leave prices out, or write them as numbers.")
     known = levels if isinstance(levels, PriceLevels) else _levels(name, seen, levels)
     label = {entry: known.label(*entry) for entry in ((item, price) for item in seen for price in seen[item])}
-    found = new_tally()
+    labelled = new_tally()
     for key, outcomes in tally.items():
         for (offer, chosen), weight in outcomes.items():
-            found[key][tuple(label.get(entry, entry) for entry in offer), label.get(chosen, chosen)] += weight
-    return found, known
+            labelled[key][tuple(label.get(entry, entry) for entry in offer), label.get(chosen, chosen)] += weight
+    return labelled, known
 
 
 def seen_prices(tallies: Iterable[Mapping[Any, float]]) -> dict[str, dict[float, float]]:
-    """How often each item was offered at each price."""
+    """Return how often each item was offered at each price."""
     seen: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
     for outcomes in tallies:
         for (offer, _), weight in outcomes.items():
@@ -198,22 +198,23 @@ def seen_prices(tallies: Iterable[Mapping[Any, float]]) -> dict[str, dict[float,
     return seen
 
 
-def market_levels(seen: Mapping[str, Mapping[float, float]], asked: Levels, strict: bool = True) -> PriceLevels:
-    """The levels of one market among many: those asked for of its own items, or as many as its prices allow.
+def market_levels(seen: Mapping[str, Mapping[float, float]], wanted: Levels, strict: bool = True) -> PriceLevels:
+    """Return the levels of one market: the wanted ones of its items, or at most as many as it has prices.
 
-    Where one level for each price would be too many, there are fewer, or with ``strict`` a ValueError.
+    If one level for each price would be too many, there are fewer, or with ``strict`` a ValueError.
     """
-    if isinstance(asked, PriceLevels):
-        own = {item: asked.levels[item] for item in sorted(seen)}
-        return PriceLevels(own, {item: ends for item, ends in asked.bins.items() if item in own})
-    if isinstance(asked, str) and (strict or max(map(len, seen.values())) <= MOST_LEVELS):
-        return _levels("The market", seen, asked)
-    most = MOST_LEVELS if isinstance(asked, str) else asked
-    each = [PriceLevels.quantiles({i: _repeated(seen[i])}, min(most, len(seen[i]))) for i in sorted(seen)]
-    return PriceLevels(
-        {item: prices for one in each for item, prices in one.levels.items()},
-        {item: ends for one in each for item, ends in one.bins.items()},
-    )
+    if isinstance(wanted, PriceLevels):
+        of_items = {item: wanted.levels[item] for item in sorted(seen)}
+        return PriceLevels(of_items, {item: ends for item, ends in wanted.bins.items() if item in of_items})
+    if isinstance(wanted, str) and (strict or max(map(len, seen.values())) <= MOST_LEVELS):
+        return _levels("The market", seen, wanted)
+    limit = MOST_LEVELS if isinstance(wanted, str) else wanted
+    levels, bins = dict[Any, Sequence[float]](), dict[Any, Sequence[float]]()
+    for item, prices in sorted(seen.items()):
+        of_item = PriceLevels.quantiles({item: _repeated(prices)}, min(limit, len(prices)))
+        levels |= of_item.levels
+        bins |= of_item.bins
+    return PriceLevels(levels, bins)
 
 
 def _levels(name: str, seen: Mapping[str, Mapping[float, float]], levels: str | int) -> PriceLevels:
@@ -229,6 +230,6 @@ def _levels(name: str, seen: Mapping[str, Mapping[float, float]], levels: str | 
 
 
 def _repeated(prices: Mapping[float, float]) -> list[float]:
-    """Each price as often as it was offered, or in proportion where that is very often; at least once."""
+    """Return each price as often as it was offered, scaled down beyond a limit, and at least once."""
     part = min(1.0, MAX_QUANTILE_PRICES / max(1.0, sum(prices.values())))
     return [price for price, weight in sorted(prices.items()) for _ in range(max(1, round(weight * part)))]

@@ -1,4 +1,4 @@
-"""Bad records: counted by kind, shown with their lines, and never dropped without a word."""
+"""Bad records: counted by kind and reported with their lines, never dropped silently."""
 
 import csv
 import json
@@ -21,18 +21,18 @@ KINDS = (
 )
 
 
-def shown(value: object, most: int = 80) -> str:
-    """A value to be shown in a sentence, as Python writes it, and no more of it than shows which it is.
+def shown(value: object, limit: int = 80) -> str:
+    """Return the ``repr`` of a value for a message, truncated if it is long.
 
     >>> shown("tea"), shown("9" * 1000, 10)
     ("'tea'", "'999999999...")
     """
     words = repr(value)
-    return words if len(words) <= most else f"{words[:most]}..."
+    return words if len(words) <= limit else f"{words[:limit]}..."
 
 
 class BadRecordError(ValueError):
-    """What is wrong with one record; ``kind`` is one of KINDS."""
+    """A problem with one record; ``kind`` is one of KINDS."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message if len(message) <= MAX_MESSAGE_LENGTH else f"{message[:200]} ... {message[-200:]}")
@@ -52,7 +52,7 @@ class Problem:
 
 
 class Problems:
-    """The bad records of one reading: all counted, the first few of each kind kept, all written to a rejects file.
+    """The bad records of one reading: counts and examples by kind, and optionally a file with all of them.
 
     Examples
     --------
@@ -93,9 +93,9 @@ class Problems:
         self._writer = None
 
     def add(self, place: str, bad: BadRecordError, record: Sequence[Any], lines: int = 1) -> None:
-        """Stop with the problem, or count it, keep it as an example and write the record to the rejects.
+        """Raise the problem as a ValueError, or count it and write the record to the rejects.
 
-        What goes over several lines may be as many records, and counts as such.
+        A bad record of several lines may be several records, so it counts once for each line.
         """
         problem = Problem(place, bad.kind, str(bad))
         if self.on_error == "stop":
@@ -109,7 +109,7 @@ class Problems:
 
     @property
     def writes(self) -> bool:
-        """Whether a file of rejects is open, so that every bad record is wanted."""
+        """Whether a file of rejects is open."""
         return self._writer is not None
 
     @property
@@ -118,7 +118,7 @@ class Problems:
         return self.by_kind.total()
 
     def summary(self) -> str:
-        """How many records were skipped, of which kinds, the first of each with its place; empty without any."""
+        """Return how many records were skipped, by kind, with examples; empty without any."""
         if not self.total:
             return ""
         lines = [f"{self.total:,} record{' was' if self.total == 1 else 's were'} skipped."]

@@ -1,4 +1,4 @@
-"""The one door: ``read`` takes what people have and gives ChoiceCounts, with an account of what was wrong."""
+"""``read``: count the choices in files and tables, and report what was wrong with the others."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,18 +25,27 @@ Format = Literal["transactions", "long", "wide", "counts", "rankings"]
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read: the counts of all good records, how many records there were, and what was wrong with the others.
+    """The result of ``read``: the counts, the number of records, the problems, and the format of the table.
 
-    ``groups`` are the counts of each group, period or part, in order, where those were asked for, and ``roles`` says
-    which column was read as what. ``times`` are the first and last time, in seconds since 1970 (or in the numbers of
-    the column), where anything was asked about time. ``slices`` are counts over the same assortments of as many
-    choices each, in the order of time, and ``slice_times`` their first and last times; records of one time stay
-    together, so that there may be fewer slices than asked for. They are None where none were asked for, without a
-    column of times, and where a record has no time that can be read. With a half-life ``counts`` and ``groups`` are
-    ``DecayingCounts``, and the slices are not weighted. ``prices`` are the levels, where prices were read.
-    ``unused`` are the columns that were not used, each with what a look at it shows: prices, times or groups that the
-    choices may depend on. ``notes`` are sentences on columns that were read in the manner of a till: decimal commas,
-    dates such as 02.03.2026, quantities. ``account`` says what ``read_sales`` assumed.
+    Attributes
+    ----------
+    counts : ChoiceCounts
+        The choices of all valid records; ``DecayingCounts`` with a half-life.
+    groups, roles : dict
+        The counts of each group, period or part, if requested; and the column of each role.
+    times : pair of floats or None
+        The first and last time, in seconds since 1970 or in the numbers of the column, if an option needs times.
+    slices, slice_times : lists or None
+        Counts of equally many choices each, in the order of time, and their first and last times; they do not fade.
+        Records of one time stay together, so there may be fewer slices than requested. None if not requested, or if a
+        record has no readable time.
+    prices : PriceLevels or None
+        The price levels, if prices were read.
+    unused, notes : tuples
+        Columns that were not used, on which the choices may depend; and sentences about columns with an unusual form,
+        such as decimal commas.
+    account : Account or None
+        What ``read_sales`` assumed.
     """
 
     counts: ChoiceCounts
@@ -93,73 +102,73 @@ def read(
 ) -> Reading:
     """Count the choices in files (a path, a glob or a list of them) or in a pandas, polars or Arrow table.
 
-    All labels become text; items and offers are sorted, so that neither the format nor the order of the rows changes
-    the answer. Times are ISO 8601, or numbers, which are seconds since 1970 if a half-life has a unit.
+    All labels become text. Items and offers are sorted, so that the result does not depend on the format or the order
+    of the rows. Times are ISO 8601, or numbers, which are seconds since 1970 if a half-life has a unit.
 
     Parameters
     ----------
     source : path, glob, list of them, or table
-        What to read.
+        The records.
     format : "transactions", "long", "wide", "counts" or "rankings", optional
         What a row is; without it, recognised from the columns.
     columns : mapping or str, optional
-        Roles and the columns that play them, as text such as "observation=case,item=alt,chosen=choice", or as JSON.
-        In a mapping, None says that no column plays a role.
+        The column of each role, as a mapping, JSON, or text such as "observation=case,item=alt,chosen=choice". In a
+        mapping, None means that no column has the role.
     contents : path or table, optional
-        Which items each offer contains, where the records only number their offers.
+        The items of each offer, if the records only have the ids of offers.
     items : list of items, optional
         All items in their order; any other item makes a record bad.
     no_choice : str, optional
-        The item that is in every offer, and that an empty choice means.
+        The no-purchase option. It is part of every offer, and an empty choice means it was taken.
     outside_share : float or mapping from offers to floats, optional
-        The share of people assumed to have left without a purchase, where they were not recorded.
+        The assumed share of customers who bought nothing, if they were not recorded.
     separator : str, optional
-        What joins the items of an offer, or the names of a ranking; without it, recognised from the first records.
+        The separator of the items of an offer, or the names of a ranking (default: recognised from the first records).
     encoding : str, optional
-        The encoding of text files; without it UTF-8.
+        The encoding of text files (default: UTF-8).
     sheet : str, optional
-        The sheet of a workbook; without it the first.
+        The sheet of a workbook (default: the only one).
     partitions : names of columns
-        Columns that are folders, such as "store" in store=north/.
+        Columns given by folder names, such as "store" in store=north/.
     on_error : "stop" or "skip"
         Whether the first bad record is a ValueError, or all are skipped and counted in ``Reading.problems``.
     rejects : path, optional
         A file for the skipped records; needs ``on_error="skip"``.
     by : names of columns
-        Keep the counts of each group apart. Only one of ``by``, ``period`` and ``parts`` can be given.
+        Also count each group of these columns. ``parts`` cannot be combined with ``by`` or ``period``.
     period : "hour", "day", "week", "month" or "year", optional
-        Keep the counts of each period apart.
+        Also count each period.
     parts : int, optional
-        Keep that many equal parts apart, in the order of the rows.
+        Also count that many equal parts, in the order of the rows.
     time_slices : int, optional
         Also count that many equal slices, in the order of time.
     since : time, optional
-        Leave out what is older.
+        Ignore older records.
     half_life : number, timedelta or str, optional
-        A choice weighs half as much when it is this much older than the latest: "30d", in s, min, h, d or w.
+        Age, relative to the latest record, at which a choice counts half: "30d", in s, min, h, d or w.
     offers : "pairs", "all", int or list of offers
-        For rankings: which offers every ballot answers, at random for a number.
+        For rankings: the offers that every ballot answers; a number means random ones.
     ties : "split" or "skip"
-        For rankings: whether equals at the top share the vote, or the vote is left out.
+        For rankings: whether a tie at the top splits the vote or leaves it out.
     nobody : str
-        For rankings: the label for who ranked none of an offer.
+        For rankings: the choice of a voter who ranked none of an offer.
     seed : int
         For rankings: seed of the random offers.
     memory : str, optional
-        What DuckDB may take before it goes to disk, such as "1GB".
+        Memory limit of DuckDB, such as "1GB"; beyond, it uses the disk.
     where : mapping, optional
         Keep only the records with these values in these columns, such as ``{"store": "York"}``.
     prices : str, list or mapping, optional
         The column of prices of a long table; those of a wide one, ``["price_tea"]`` or ``{"tea": "p1"}``; or "offered"
         where offers contain them, as ``tea@3.50`` or ``{"tea": 3.5}``. Items are then labels such as ``tea @ 3.50``.
     price_levels : PriceLevels, "occurring" or int
-        The levels that prices belong to: given, one for each price, or as many quantiles.
+        The price levels: given, one for each price, or a number of quantiles.
     decimal : "." or ",", optional
-        What prices and counts are written with; without it, recognised from the whole column.
+        The decimal mark of prices and counts (default: recognised from the whole column).
     dates : "iso", "dmy" or "mdy", optional
-        The order of day, month and year; without it, recognised from the whole column.
+        The order of day, month and year (default: recognised from the whole column).
     look : bool
-        Whether to look at the columns that are not used; without it ``Reading.unused`` is empty.
+        Whether to examine the columns that are not used; otherwise ``Reading.unused`` is empty.
     """
     problems, nobody = Problems(on_error, rejects), label_of("nobody", nobody)
     how = check_options(
@@ -167,41 +176,35 @@ def read(
         outside_share=outside_share, separator=separator, encoding=encoding, sheet=sheet, prices=prices,
         price_levels=price_levels, decimal=decimal, dates=dates,
     )  # fmt: skip
-    split = _split(by if where is None else [*where, *([by] if isinstance(by, str) else by)], period, parts)
+    columns_by = (by,) if isinstance(by, str) else tuple(by)
+    split = _split((*(where or ()), *columns_by), period, parts)
     job = open_job(source, split, how, partitions, rejects, (time_slices, since, half_life))
-    data, layout, clock = job.source, job.layout, job.clock
     with problems, translated():
-        found = job.run(memory, problems)
+        result = job.run(memory, problems)
     if where is not None:
-        found = _only(data.name, found, where)
-    good = found.rows - problems.total
-    if good < (parts or 1):
-        usable = f" of {found.rows} that can be used" if problems.total else ""
-        since_then = "" if since is None else f" since {since}"
-        needed = f"but at least {parts or 1} are needed: give a longer file"
-        raise ValueError(f"{data.name} has {good} records{since_then}{usable}, {needed}.")
-    if clock is not None and found.span is not None:
-        clock.check(found.span)
+        result = _only(job.source.name, result, where)
+    _check_enough(job.source.name, result.rows, problems.total, parts or 1, since)
+    if job.clock is not None and result.span is not None:
+        job.clock.check(result.span)
     levels: PriceLevels | None = None
-    if layout.has_prices:
-        tally, levels = settled(data.name, found.tally, how.price_levels)
-        found = replace(found, tally=tally)
-    each = how.counts(found.tally, layout.format, levels, offers=offers, ties=ties, nobody=nobody, seed=seed)
-    total, groups, slices = combined(found, each, clock)
-    unused = find_unused(job, found.span) if look else ()
+    if job.layout.has_prices:
+        tally, levels = settled(job.source.name, result.tally, how.price_levels)
+        result = replace(result, tally=tally)
+    each = how.counts(result.tally, job.layout.format, levels, offers=offers, ties=ties, nobody=nobody, seed=seed)
+    total, groups, slices = combined(result, each, job.clock)
     return Reading(
-        total,
-        found.rows,
-        problems,
-        layout.format,
-        groups if job.split != Split(tuple(where or ())) else {},
-        layout.roles,
-        found.span,
-        None if found.spans is None else slices,
-        found.spans,
-        levels,
-        unused,
-        job.notes,
+        counts=total,
+        rows=result.rows,
+        problems=problems,
+        format=job.layout.format,
+        groups=groups if columns_by or period or parts else {},
+        roles=job.layout.roles,
+        times=result.span,
+        slices=None if result.spans is None else slices,
+        slice_times=result.spans,
+        prices=levels,
+        unused=find_unused(job, result.span) if look else (),
+        notes=job.notes,
     )
 
 
@@ -211,22 +214,30 @@ def read_counts(*arguments: Any, **options: Any) -> ChoiceCounts:
     return read(*arguments, **{"look": False} | options).counts
 
 
-def _only(name: str, found: ReadResult, where: Mapping[str, str]) -> ReadResult:
-    """The records whose group begins with these values, without them."""
+def _check_enough(name: str, rows: int, skipped: int, needed: int, since: Any) -> None:
+    """Raise a ValueError if there are fewer valid records than needed."""
+    if rows - skipped < needed:
+        usable = f" of {rows} that can be used" if skipped else ""
+        since_then = "" if since is None else f" since {since}"
+        remedy = f"but at least {needed} are needed: give a longer file"
+        raise ValueError(f"{name} has {rows - skipped} records{since_then}{usable}, {remedy}.")
+
+
+def _only(name: str, result: ReadResult, where: Mapping[str, str]) -> ReadResult:
+    """Keep the records whose group starts with these values, and drop the values from the names of groups."""
     values, tally = tuple(map(text, where.values())), new_tally()
-    for (kind, key, number), outcomes in found.tally.items():
+    for (kind, key, number), outcomes in result.tally.items():
         cells = key if isinstance(key, tuple) else (key,)
         if cells[: len(values)] == values:
             rest = cells[len(values) :]
             tally[kind, rest[0] if len(rest) == 1 else rest, number] = outcomes
     if not tally:
-        said = ", ".join(f"{column} {value!r}" for column, value in where.items())
-        raise ValueError(f"{name} has no records with {said}: correct the values, or give other choices.")
-    return replace(found, tally=tally)
+        condition = ", ".join(f"{column} {value!r}" for column, value in where.items())
+        raise ValueError(f"{name} has no records with {condition}: correct the values, or give other choices.")
+    return replace(result, tally=tally)
 
 
-def _split(by: str | Sequence[str], period: str | None, parts: int | None) -> Split:
-    columns = (by,) if isinstance(by, str) else tuple(by)
+def _split(columns: tuple[str, ...], period: str | None, parts: int | None) -> Split:
     if parts is not None and (columns or period is not None):
         raise ValueError("parts cannot be combined with by or period: use one or the other.")
     if period is not None and period not in PERIODS:

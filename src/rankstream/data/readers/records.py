@@ -1,6 +1,6 @@
-"""From the cells of one record to an offer and a choice, or to what is wrong with them.
+"""Parse the cells of one record into an offer and a choice, or report what is wrong with them.
 
-Where records only number their offers, what is in each is in a table of its own, or in the records.
+If records only have the ids of offers, the items of each offer come from a separate table or from the records.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ FLAGS |= {"0": False, "0.0": False, "false": False, "no": False, "": False}
 
 
 def weight_of(value: Any) -> float:
-    """A count: a finite number of at least 0."""
+    """Return a count as a finite number of at least 0, or raise a BadRecordError."""
     try:
         count = float(text(value))
     except ValueError:
@@ -37,9 +37,9 @@ def weight_of(value: Any) -> float:
 
 @dataclass
 class Choices:
-    """Reads records as choices from offers; ``no_choice`` is in every offer, and what an empty choice means.
+    """Parser of records; ``no_choice`` is part of every offer, and an empty choice means it.
 
-    ``contents`` says what is in each offer where the records only number them.
+    ``contents`` are the items of each offer by its id, if the records only have ids.
     """
 
     layout: Layout
@@ -50,7 +50,7 @@ class Choices:
     _known: dict[Any, tuple[str, ...]] = field(default_factory=dict)
 
     def outcome(self, raw: Sequence[Any]) -> Outcome:
-        """The offer, its items in order, and the item chosen; or a BadRecordError."""
+        """Return the offer, its items in order, and the chosen item; or raise a BadRecordError."""
         if self.layout.format == "wide":
             offer, chosen = self._wide(raw)
         elif self.layout.format == "long":
@@ -71,8 +71,8 @@ class Choices:
             remedy = "correct the record"
             if chosen.isdecimal() and self.layout.codes and not any(map(str.isdecimal, self.layout.codes)):
                 remedy += ", or map its code: columns='items=train_av:1;car_av:2'"
-            elif other := _other_separator(offer, chosen):
-                remedy += f", or set separator={other!r} if that separates the items"
+            elif separator := _other_separator(offer, chosen):
+                remedy += f", or set separator={separator!r} if that separates the items"
             elif self.layout.format == "counts" and len(offer) == 1 and self.contents is None:
                 remedy += ", or map the column if it has the ids of offers: columns='offer_id=offer'"
             raise BadRecordError("not offered", f"the choice {chosen!r} is not in its offer {whole!r}: {remedy}.")
@@ -80,16 +80,16 @@ class Choices:
 
     def _offer(self, value: Any) -> tuple[str, ...]:
         if self.contents is not None:
-            held = self._held(text(value), self.contents)
-            if held not in self._known:
-                self._known[held] = self._settled(held)
-            return self._known[held]
+            labels = self._held(text(value), self.contents)
+            if labels not in self._known:
+                self._known[labels] = self._checked(labels)
+            return self._known[labels]
         if isinstance(value, dict):
             raise BadRecordError("malformed", f"the offer {shown(value)} has prices: give prices='offered'.")
         if not isinstance(value, str):
-            return self._settled(labels_of(value, self.separator))
+            return self._checked(labels_of(value, self.separator))
         if value not in self._known:
-            self._known[value] = self._settled(labels_of(value, self.separator))
+            self._known[value] = self._checked(labels_of(value, self.separator))
         return self._known[value]
 
     def _held(self, number: str, contents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
@@ -103,7 +103,8 @@ class Choices:
             )
         return contents[number]
 
-    def _settled(self, labels: Iterable[str]) -> tuple[str, ...]:
+    def _checked(self, labels: Iterable[str]) -> tuple[str, ...]:
+        """Return the offer in order, with the no-choice item last."""
         offer = set(labels) | ({self.no_choice} if self.no_choice is not None else set())
         for label in offer:
             if self.items is not None and label not in self.items and label != self.no_choice:
@@ -120,13 +121,13 @@ class Choices:
         offer = [name for name, cell in zip(names, raw[1:], strict=True) if flag(cell, "availability", name)]
         if not offer:
             raise BadRecordError("empty", "the offer is empty: no item has a 1.")
-        return self._settled(offer), self.layout.codes.get(chosen, chosen)
+        return self._checked(offer), self.layout.codes.get(chosen, chosen)
 
     def _long(self, raw: Sequence[Any]) -> Outcome:
         entries, naming = raw
         offer = labels_of([item for item, _ in entries], self.separator)
         if naming:
-            return self._settled(offer), _one_name([text(cell) for _, cell in entries])
+            return self._checked(offer), _only_name([text(cell) for _, cell in entries])
         chosen = [name for name, (_, cell) in zip(offer, entries, strict=True) if flag(cell, "chosen flag", name)]
         if len(chosen) > 1:
             raise BadRecordError(
@@ -134,29 +135,32 @@ class Choices:
             )
         if not chosen and self.no_choice is None:
             raise BadRecordError(
-                "flag",
-                "no item is marked as chosen. If that means 'bought nothing', add no_choice='nothing'.",
+                "flag", "no item is marked as chosen. If that means 'bought nothing', add no_choice='nothing'."
             )
-        return self._settled(offer), chosen[0] if chosen else ""
+        return self._checked(offer), chosen[0] if chosen else ""
 
 
 def _other_separator(offer: Iterable[str], chosen: str) -> str | None:
-    """What else may join the items of an offer that lacks its choice."""
-    pairs = ((mark, label) for label in offer for mark in SEPARATORS)
-    return next((mark for mark, label in pairs if mark in label and chosen in map(str.strip, label.split(mark))), None)
+    """Return the separator by which an offer would contain its choice."""
+    for label in offer:
+        for mark in SEPARATORS:
+            if mark in label and chosen in map(str.strip, label.split(mark)):
+                return mark
+    return None
 
 
-def _one_name(names: Sequence[str]) -> str:
-    other = next((name for name in names if name != names[0]), None)
-    if other is not None:
-        raise BadRecordError(
-            "flag", f"one observation has the choices {names[0]!r} and {other!r}: give the same one on all of its rows."
-        )
+def _only_name(names: Sequence[str]) -> str:
+    for name in names:
+        if name != names[0]:
+            raise BadRecordError(
+                "flag",
+                f"one observation has the choices {names[0]!r} and {name!r}: give the same one on all of its rows.",
+            )
     return names[0]
 
 
 def is_flag(cell: Any) -> bool:
-    """Whether a cell says yes or no, or nothing."""
+    """Return whether a cell is a flag: yes, no or empty."""
     try:
         return text(cell).lower() in FLAGS
     except BadRecordError:
@@ -164,18 +168,18 @@ def is_flag(cell: Any) -> bool:
 
 
 def flag(cell: Any, what: str, item: str) -> bool:
-    """What a flag says; anything but a yes or no is a BadRecordError."""
-    found = FLAGS.get(text(cell).lower())
-    if found is None:
+    """Return the value of a flag; anything but a yes or no is a BadRecordError."""
+    value = FLAGS.get(text(cell).lower())
+    if value is None:
         remedy = "correct the record"
         if what == "availability":
             remedy += ", or map the columns of items, or what was offered to all: columns='offered=a;b'"
         raise BadRecordError("flag", f"the {what} {cell!r} of the item {item!r} is not 0 or 1: {remedy}.")
-    return found
+    return value
 
 
 def with_contents(connection: Connection, source: Source, table: str, layout: Layout) -> tuple[str, Layout]:
-    """The table with lists of items in place of the numbers of offers, none where there is no number."""
+    """Replace the ids of offers in a table by lists of items, NULL where there is no id."""
     words = stripped(f"CAST({source.name_of(layout.raw[0])} AS VARCHAR)")
     number = f"CASE WHEN {words} NOT IN ('', 'nan', 'NaN') THEN {words} END"
     connection.execute(
@@ -187,23 +191,23 @@ def with_contents(connection: Connection, source: Source, table: str, layout: La
 
 
 def own_contents(source: Source, layout: Layout) -> Contents:
-    """The items that a table of counts lists under each number of an offer, those with a count of 0 as well.
+    """Return the items that a table of counts lists for the id of each offer, including those with a count of 0.
 
-    An offer with a bad row has nothing in it, since without one of its items it would be another offer.
+    An offer with a bad row is empty, because one of its items may be missing.
     """
-    held: dict[str, set[str]] = defaultdict(set)
-    spoiled: set[str] = set()
-    for row in _walked(source, layout.raw):
+    contents: dict[str, set[str]] = defaultdict(set)
+    incomplete: set[str] = set()
+    for row in _selected(source, layout.raw):
         number, item = (text_or_nothing(cell) for cell in row.cells)
         if row.wrong is not None or item == "":
-            spoiled.add(number)
+            incomplete.add(number)
         else:
-            held[number].add(item)
-    return _shared(held) | dict.fromkeys(spoiled, ())
+            contents[number].add(item)
+    return _shared(contents) | dict.fromkeys(incomplete, ())
 
 
 def listed_contents(source: Source, number: str, separator: str) -> Contents:
-    """The items of each offer from a table of its own: a row for each offer and item, or for each offer all items."""
+    """Return the items of each offer from a separate table, with a row for each offer and item or for each offer."""
     given = {"offer_id": number} if number in source.columns else {}
     roles = roles_of(source.name, source.columns, given)
     if "offer_id" not in roles and "item" in roles and "offered" in roles:
@@ -211,29 +215,29 @@ def listed_contents(source: Source, number: str, separator: str) -> Contents:
     many = roles.get("item", roles.get("offered"))
     if "offer_id" not in roles or many is None:
         raise ValueError(f"{source.name} does not list the offers' items: rename columns to {number!r} and 'item'.")
-    held: dict[str, set[str]] = defaultdict(set)
-    for row in _walked(source, (roles["offer_id"], many)):
+    contents: dict[str, set[str]] = defaultdict(set)
+    for row in _selected(source, (roles["offer_id"], many)):
         try:
             if row.wrong is not None:
                 raise row.wrong
             label, cell = text(row.cells[0]), row.cells[1]
             if label == "":
                 raise BadRecordError("empty", "the offer has no id: add one.")
-            held[label].update(labels_of([cell] if "item" in roles else cell, separator))
+            contents[label].update(labels_of([cell] if "item" in roles else cell, separator))
         except BadRecordError as bad:
             raise ValueError(f"{row.place}: {bad}") from None
-    return _shared(held)
+    return _shared(contents)
 
 
-def _walked(source: Source, columns: Sequence[str]) -> Iterator[RawRow]:
+def _selected(source: Source, columns: Sequence[str]) -> Iterator[RawRow]:
+    """Yield the rows of a source with only these cells; missing ones are None."""
     places = [source.columns.index(column) for column in columns]
     for row in source.rows(columns):
         yield row._replace(cells=tuple(row.cells[place] if place < len(row.cells) else None for place in places))
 
 
-def _shared(held: Mapping[str, set[str]]) -> Contents:
-    """Equal offers as one tuple, since there may be millions."""
+def _shared(contents: Mapping[str, set[str]]) -> Contents:
+    """Use the same tuple for equal offers, because there may be millions of ids."""
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
-    return {
-        number: known.setdefault(offer, offer) for number, items in held.items() for offer in [tuple(sorted(items))]
-    }
+    offers = {number: tuple(sorted(items)) for number, items in contents.items()}
+    return {number: known.setdefault(offer, offer) for number, offer in offers.items()}

@@ -1,4 +1,4 @@
-"""From tallies of outcomes to counts over one set of assortments: all together, by group, and by slice of time."""
+"""Convert tallies of outcomes to counts over the same assortments: in total, by group, and by slice of time."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Key = Any
 COUNTED, FADED, SQUARED = "counted", "faded", "squared"
 Tally = dict[tuple[str, Key, int], dict[Any, float]]  # by kind of sum, group and slice of time: outcomes and sums
 MAX_GROUPS = 1_000_000
-MAX_GROUP_CELLS = 50_000_000  # of all groups together; as many as take 400 MB
+MAX_GROUP_CELLS = 50_000_000  # in all groups together: 400 MB
 ALL, SLICE = "all", "slice"
 Parts = dict[tuple[str, Key, int], ChoiceCounts]
 
@@ -34,12 +34,12 @@ class ReadResult:
 
 
 def new_tally() -> Tally:
-    """A tally to be added to."""
+    """Return an empty tally."""
     return defaultdict(lambda: defaultdict(float))
 
 
 def check_groups(number: int) -> None:
-    """That the groups are not too many to be kept apart."""
+    """Raise a ValueError if there are too many groups."""
     if number > MAX_GROUPS:
         raise ValueError(f"There are more than {MAX_GROUPS:,} groups: choose columns with fewer values.")
 
@@ -47,7 +47,7 @@ def check_groups(number: int) -> None:
 def counted(
     tally: Tally, items: tuple[str, ...] | None, no_choice: str | None, levels: PriceLevels | None = None
 ) -> Parts:
-    """The counts of each part of a tally of offers and choices; with ``levels`` of items at these, in their order."""
+    """Return the counts of each part of a tally of offers and choices, with items at price ``levels`` if given."""
     offers: set[tuple[str, ...]] = {offer for outcomes in tally.values() for offer, _ in outcomes}
     known = {} if levels is None else {label: levels.of(label) for label in levels.labels}
 
@@ -56,8 +56,10 @@ def counted(
         return (*order(str(item)), -1.0 if price is None else price)
 
     named = sorted({*known, *(item for offer in offers for item in offer)}, key=place)
-    if items is not None:  # each at its levels, if it has some
-        named = [label for item in items for label in [one for one in known if known[one][0] == item] or [item]]
+    if items is not None:
+        named = []
+        for item in items:
+            named += [label for label, (of_item, _) in known.items() if of_item == item] or [item]
     if no_choice is not None and (items is None or no_choice not in items):
         named = [*(item for item in named if item != no_choice), no_choice]
     by_size = sorted(offers, key=lambda offer: (len(offer), list(map(place, offer))))
@@ -68,42 +70,43 @@ def counted(
             f"{groups:,} groups over {size:,} pairs of an offer and an item are {groups * size:,} cells, beyond "
             f"{MAX_GROUP_CELLS:,}: use fewer groups."
         )
-    found, places = {}, {offer: assortments.place(offer) for offer in by_size}
+    parts, places = {}, {offer: assortments.place(offer) for offer in by_size}
     for key, outcomes in tally.items():
-        counts = ChoiceCounts(assortments)
+        parts[key] = ChoiceCounts(assortments)
         where = [places[offer][chosen] for offer, chosen in outcomes]
-        counts.observe_coordinates(np.array(where, np.int64), np.array(list(outcomes.values())))
-        found[key] = counts
-    return found
+        parts[key].observe_coordinates(np.array(where, np.int64), np.array(list(outcomes.values())))
+    return parts
 
 
 def combined(
-    found: ReadResult, parts: Parts, clock: Clock | None
+    result: ReadResult, parts: Parts, clock: Clock | None
 ) -> tuple[ChoiceCounts, dict[Key, ChoiceCounts], list[ChoiceCounts]]:
-    """The counts of all, of each group in order, and of each slice."""
+    """Return the total counts, those of each group in order, and those of each slice."""
     assortments = next(iter(parts.values())).assortments
     sums: dict[tuple[str, Any], Vec] = defaultdict(lambda: np.zeros(assortments.n_coordinates))
     for (kind, group, number), counts in parts.items():
-        for key in ((kind, ALL), (kind, (group,)), *([(SLICE, number)] if kind == COUNTED else [])):
-            sums[key] += counts.tallies
+        sums[kind, ALL] += counts.tallies
+        sums[kind, (group,)] += counts.tallies
+        if kind == COUNTED:
+            sums[SLICE, number] += counts.tallies
 
-    def settled(key: Any) -> ChoiceCounts:
-        if clock is None or clock.half_life is None or found.span is None:
+    def counts_of(key: Any) -> ChoiceCounts:
+        if clock is None or clock.half_life is None or result.span is None:
             return ChoiceCounts(assortments, sums[COUNTED, key])
-        left, squares = (ChoiceCounts(assortments, sums[kind, key]) for kind in (FADED, SQUARED))
-        return _faded(left, squares, clock.half_life, found.span[1])
+        faded, squares = (ChoiceCounts(assortments, sums[kind, key]) for kind in (FADED, SQUARED))
+        return _decaying(faded, squares, clock.half_life, result.span[1])
 
-    groups = {group: settled((group,)) for group in sorted({group for _, group, _ in parts})}
-    slices = [ChoiceCounts(assortments, sums[SLICE, number]) for number in range(len(found.spans or []))]
-    return settled(ALL), groups, slices
+    groups = {group: counts_of((group,)) for group in sorted({group for _, group, _ in parts})}
+    slices = [ChoiceCounts(assortments, sums[SLICE, number]) for number in range(len(result.spans or []))]
+    return counts_of(ALL), groups, slices
 
 
-def _faded(left: ChoiceCounts, squares: ChoiceCounts, half_life: float, latest: float) -> DecayingCounts:
-    """Counts that fade with time, as if every choice had been observed at its own; what is forgotten is not there."""
-    counts = DecayingCounts(left.assortments, half_life, by="time")
-    totals, squared = left.totals, squares.totals
+def _decaying(faded: ChoiceCounts, squares: ChoiceCounts, half_life: float, latest: float) -> DecayingCounts:
+    """Return the counts that result from observing every choice at its time; forgotten offers have none."""
+    counts = DecayingCounts(faded.assortments, half_life, by="time")
+    totals, squared = faded.totals, squares.totals
     lost = (totals < MIN_OFFER_WEIGHT) | (squared == 0.0)
-    tallies = np.where(lost[left.assortments.owner], 0.0, left.tallies)
+    tallies = np.where(lost[faded.assortments.owner], 0.0, faded.tallies)
     totals, squared = np.where(lost, 0.0, totals), np.where(lost, 0.0, squared)
     counts.remember({"tallies": tallies, "totals": totals, "squares": squared, "now": np.array(latest)})
     return counts

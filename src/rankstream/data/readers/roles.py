@@ -1,4 +1,4 @@
-"""Which column plays which part, by usual names, or as the user says; and which columns have the prices."""
+"""Assign columns to roles, by usual names or as the user says; and find the columns of prices."""
 
 import json
 import re
@@ -32,11 +32,11 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 QUANTITY = "quantity"
 WHO = r"(?:ballot|vote|voter|choice|ranking|record|row|person|people|total)s?"
-COUNT_LIKE = re.compile(  # read so only where nothing is chosen, and a number can hardly be anything else
+COUNT_LIKE = re.compile(  # counts only if there is no column of choices
     rf"(?:{WHO}[_. ])?(?:counts?|freq|frequency|multiplicity|weights?)|n|(?:n|num|number|count)[_. ](?:of[_. ])?{WHO}"
     r"|votes|voters|ballots|choices"
 )
-THINGS = {"case", "individual"}  # what a wide table may well have for an item
+THINGS = {"case", "individual"}  # names of ids that can also be items of a wide table
 AVAILABLE = r"av|avail|available|availability"
 MARKED = re.compile(rf"(?:{AVAILABLE})[_.\s](?P<after>.+)|(?P<before>.+)[_.\s](?:{AVAILABLE})", re.IGNORECASE)
 Columns = Mapping[str, str | Sequence[str] | Mapping[str, object]]
@@ -46,7 +46,7 @@ PRICED = re.compile(r"prices?[_.\s](?P<after>.+)|(?P<before>.+)[_.\s]prices?", r
 
 
 def parsed(words: str) -> dict[str, Any]:
-    """Columns by role from text as at the command line, where what is joined by ';' is a list; or from JSON.
+    """Parse columns by role from the text of the command line, where ';' separates a list, or from JSON.
 
     >>> parsed("chosen=CHOICE,items=TRAIN_AV:1;CAR_AV:3")
     {'chosen': 'CHOICE', 'items': ['TRAIN_AV:1', 'CAR_AV:3']}
@@ -84,7 +84,7 @@ def _from_json(what: str, words: str, kinds: Any, example: str) -> Any:
 def match_roles(
     name: str, columns: Sequence[str], given: Mapping[str, Any], names: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """The column of each role that is given, or that is called by one of the role's ``names``."""
+    """Return the column of each role: the given one, or the one with a usual name of the role."""
     roles: dict[str, str] = {}
     for role, column in given.items():
         if role not in names:
@@ -105,64 +105,66 @@ def match_roles(
 
 
 def roles_of(name: str, columns: Sequence[str], given: Columns, absent: Collection[str] = ()) -> dict[str, str]:
-    """The column of each role that is given or known by its name; no column plays the ``absent`` ones."""
+    """Return the column of each role, given or recognised by its name; ``absent`` roles have no column."""
     names = {role: () if role in absent else usual for role, usual in NAMES.items()}
     roles = match_roles(name, columns, given, names)
     plain = {column.strip().lower(): column for column in columns if column not in given.values()}
     if "chosen_item" in roles and ("chosen_item" in given or "chosen" not in roles):
         roles["chosen"] = roles["chosen_item"]
     roles |= _till_roles(roles, plain.get(QUANTITY))
-    if "count" not in roles and "chosen" not in roles:  # rankings or items, of which another column may say how often
+    if "count" not in roles and "chosen" not in roles:  # rankings or items may have a column of counts
         free = [column for column in columns if column not in roles.values()]
-        found = [column for column in free if COUNT_LIKE.fullmatch(column.strip().lower())]
-        if len(found) > 1:
-            counts = listed_names(found)
-            raise ValueError(f"{name} has the columns {counts} that may be counts: set columns='count=...'.")
-        roles |= {"count": found[0]} if found else {}
+        counts = [column for column in free if COUNT_LIKE.fullmatch(column.strip().lower())]
+        if len(counts) > 1:
+            names_of_counts = listed_names(counts)
+            raise ValueError(f"{name} has the columns {names_of_counts} that may be counts: set columns='count=...'.")
+        if counts:
+            roles["count"] = counts[0]
     return roles
 
 
 def _till_roles(roles: Mapping[str, str], quantity: str | None) -> dict[str, str]:
-    """What a quantity and a column 'available' mean beside the others: flags of a long table, or a count and an offer.
+    """Return the roles of the columns 'quantity' and 'available': flags of a long table, or a count and an offer.
 
     >>> _till_roles({"observation": "receipt", "item": "sku"}, "quantity"), _till_roles({"available": "shelf"}, None)
     ({'chosen': 'quantity'}, {'offered': 'shelf'})
     """
-    found: dict[str, str] = {}
     is_long = "observation" in roles and "item" in roles and "offered" not in roles
-    if quantity is not None and is_long and not {"chosen", "count"} & set(roles):
+    has_choices = "chosen" in roles or "count" in roles
+    if quantity is not None and is_long and not has_choices:
         return {"chosen": quantity}
-    if "available" in roles and "offered" not in roles and not (is_long and "chosen" in roles):
-        found["offered"] = roles["available"]
-        if "item" in roles and not {"chosen", "count"} & set(roles):
-            found |= {"chosen": roles["item"]} if quantity is None else {"count": quantity}
-    return found
+    if "available" not in roles or "offered" in roles or (is_long and "chosen" in roles):
+        return {}
+    offered = {"offered": roles["available"]}
+    if "item" not in roles or has_choices:
+        return offered
+    return offered | ({"chosen": roles["item"]} if quantity is None else {"count": quantity})
 
 
-def listed_names(columns: Sequence[str], most: int = 20) -> str:
-    """Some names, to be shown."""
-    some = ", ".join(map(shown, columns[:most]))
-    return some if len(columns) <= most else f"{some} and {len(columns) - most:,} more"
+def listed_names(columns: Sequence[str]) -> str:
+    """Return up to 20 names for a message."""
+    names = ", ".join(map(shown, columns[:20]))
+    return names if len(columns) <= 20 else f"{names} and {len(columns) - 20:,} more"
 
 
 def check_names(name: str, columns: Sequence[str]) -> None:
-    """That there are not too many columns, and no two that differ in case alone, which DuckDB would take for one."""
+    """Raise a ValueError if there are too many columns, or two that differ only in case, which DuckDB ignores."""
     if len(columns) > MOST_COLUMNS:
         raise ValueError(f"{name} has more than {MOST_COLUMNS:,} columns: keep those that are needed.")
     seen: dict[str, str] = {}
     numbers = Counter(columns)
     for column in columns:
-        other = seen.setdefault(column.lower(), column)
-        if numbers[column] > 1 or other != column:
+        first = seen.setdefault(column.lower(), column)
+        if numbers[column] > 1 or first != column:
             raise ValueError(
-                f"{name} has the columns {shown(other)} and {shown(column)}: rename one, as case does not count."
+                f"{name} has the columns {shown(first)} and {shown(column)}: rename one, as case does not count."
             )
 
 
 def items_of(name: str, columns: Sequence[str], wanted: object, taken: set[str]) -> dict[str, str]:
-    """The columns that are items of a wide table, each with what the chosen column calls the item.
+    """Return the columns of items of a wide table, each with its code in the column of choices.
 
-    Unless the user says which, they are those marked as in ``train_av`` if there are two or more, or else all.
+    Unless the user names them, these are the columns marked as in ``train_av`` if there are two or more, else all.
     """
     if wanted is None:
         free = [column for column in columns if column not in taken]
@@ -187,7 +189,7 @@ def _coded(words: str, columns: Sequence[str]) -> tuple[str, str]:
 
 
 def item_name(column: str) -> str:
-    """What the item of a wide table's column is called: the column's name without a mark such as ``_av``.
+    """Return the item of a wide table's column: its name without a mark such as ``_av``.
 
     >>> item_name("TRAIN_AV"), item_name("avail.car"), item_name("tea")
     ('TRAIN', 'car', 'tea')
@@ -198,13 +200,13 @@ def item_name(column: str) -> str:
 
 @dataclass(frozen=True)
 class PriceColumns:
-    """Columns of prices as the user names them; ``by_item`` are those whose items he names as well."""
+    """Columns of prices as named by the user; ``by_item`` if the user also named their items."""
 
     columns: tuple[str, ...] = ()
     by_item: Mapping[str, str] = field(default_factory=dict)
 
     def beside(self, offered: str | None) -> set[str]:
-        """The columns that are nothing but prices."""
+        """Return the columns that contain only prices."""
         return set(self.columns) - {IN_OFFERS, offered}
 
     def in_offers(self, name: str, offered: str | None) -> None:
@@ -216,7 +218,7 @@ class PriceColumns:
             )
 
     def alone(self, name: str) -> str:
-        """The one column of prices of a long table."""
+        """Return the only column of prices of a long table."""
         if self.by_item or len(self.columns) > 1 or self.columns[0] == IN_OFFERS:
             raise ValueError(
                 f"{name} has a row for each item: name its one column of prices, such as prices='price', instead of "
@@ -225,30 +227,30 @@ class PriceColumns:
         return self.columns[0]
 
     def of_items(self, name: str, codes: Mapping[str, str], closed: bool) -> dict[str, str]:
-        """The column of each item with a price in a wide table; ``codes`` are its items by all that they are called.
+        """Return the column of each item with a price in a wide table; ``codes`` are its items by code and name.
 
-        An item may have a price and no column of 0 and 1, unless those that have one are all there are (``closed``).
+        An item may have a price and no column of flags, unless the list of items is complete (``closed``).
         """
         named = self.by_item or {item_with_price(name, column): column for column in self.columns}
         if len(named) < len(self.columns):
             raise ValueError(
                 f"{name} has two price columns for one item among {listed_names(self.columns)}: use one of them."
             )
-        found: dict[str, str] = {}
+        columns: dict[str, str] = {}
         for item, column in named.items():
             if item not in codes and closed and not self.by_item:
                 raise ValueError(
                     f"{name} has no item {item!r} for the prices in {column!r}: map the column to an item, as in "
                     f"{{'tea': {column!r}}}."
                 )
-            found[codes.get(item, item)] = column
-        return found
+            columns[codes.get(item, item)] = column
+        return columns
 
 
 def price_columns(name: str, columns: Sequence[str], given: Prices | None) -> PriceColumns:
-    """The columns of prices that a user names, checked.
+    """Return the columns of prices that a user names, or raise a ValueError.
 
-    Text is one column, some joined by commas, or pairs such as "tea=p1,cake=p2"; JSON where a name has a comma.
+    Text is a column, several separated by commas, or pairs such as "tea=p1,cake=p2"; JSON if a name has a comma.
 
     >>> price_columns("data", ["p1", "p2", "chosen"], "tea=p1,cake=p2").by_item
     {'tea': 'p1', 'cake': 'p2'}
@@ -283,7 +285,7 @@ def _parsed_prices(words: str, columns: Sequence[str]) -> Any:
 
 
 def item_with_price(name: str, column: str) -> str:
-    """The item that the name of a column is about.
+    """Return the item in the name of a column of prices.
 
     >>> item_with_price("data", "price_tea"), item_with_price("data", "tea price")
     ('tea', 'tea')

@@ -1,4 +1,4 @@
-"""The choices of many markets, as numbers: an outcome that several markets share is kept once."""
+"""The choices of many markets as arrays of numbers; equal outcomes are stored once for all markets."""
 
 import json
 import os
@@ -21,12 +21,12 @@ from rankstream.data.readers.results import COUNTED
 from rankstream.data.readers.unused_columns import UnusedColumn
 
 Market = tuple[str, ...]
-MIN_IN_COMMON = 0.5  # the share of prices that must occur in several markets for these to share levels
-MAX_MARKETS = 100_000  # markets that are kept apart at most
+MIN_IN_COMMON = 0.5  # share of prices that must occur in several markets for all markets to share price levels
+MAX_MARKETS = 100_000
 
 
 def check_number(number: int, market: Sequence[str], by: Sequence[str]) -> None:
-    """That the markets are not too many: a column of customers or times does not name markets."""
+    """Raise a ValueError if there are too many markets, as with a column of customers or times."""
     if number > MAX_MARKETS:
         raise ValueError(
             f"The columns {', '.join(map(repr, by))} define more than {MAX_MARKETS:,} markets, such as "
@@ -36,10 +36,10 @@ def check_number(number: int, market: Sequence[str], by: Sequence[str]) -> None:
 
 @dataclass
 class Tallies:
-    """What was chosen in each market, in 24 bytes for each of its outcomes; and the markets that could not be read.
+    """The choices of each market, 24 bytes for each of its outcomes; and the markets that could not be read.
 
-    An outcome is an offer and the item chosen from it, or a ballot. ``how`` says how outcomes become counts. ``unused``
-    and ``notes`` are as in ``Reading``: each market is compared with itself alone.
+    An outcome is an offer and the chosen item, or a ballot. ``how`` are the options that turn outcomes into counts.
+    ``unused`` and ``notes`` are as in ``Reading``; tests compare records within a market.
     """
 
     by: tuple[str, ...]
@@ -54,7 +54,7 @@ class Tallies:
 
     def __post_init__(self) -> None:
         self._market, self._outcome, self._weight = array("q"), array("q"), array("d")
-        self.levels: dict[Market, PriceLevels | None] = {}  # of those that ``counts`` has counted
+        self.levels: dict[Market, PriceLevels | None] = {}  # filled by ``counts``
 
     def add(self, market: Market, outcome: Any, weight: float) -> None:
         """Count an outcome in a market."""
@@ -67,7 +67,7 @@ class Tallies:
         self._weight.append(weight)
 
     def update(self, other: "Tallies") -> None:
-        """Add all that others have counted."""
+        """Add the counts of another Tallies."""
         self.format = self.format or other.format
         self.failed |= other.failed
         self.skipped += other.skipped
@@ -76,23 +76,23 @@ class Tallies:
             self.add(markets[number], outcomes[outcome], weight)
 
     def tallies(self) -> Iterator[tuple[Market, dict[Any, float]]]:
-        """The sums of each market that could be read, in the order of their names."""
+        """Yield the sums of each market that could be read, sorted by name."""
         market, outcome = (np.frombuffer(part, np.int64) for part in (self._market, self._outcome))
         weight = np.frombuffer(self._weight, np.float64)
-        order = np.lexsort((weight, outcome, market))  # so that fractions add up the same in whatever order they came
+        order = np.lexsort((weight, outcome, market))  # so that sums of fractions do not depend on the order of records
         ends = np.searchsorted(market[order], np.arange(len(self.markets) + 1))
         names = list(self.outcomes)
         for key in sorted(self.markets):
             if key in self.failed:
                 continue
             number = self.markets[key]
-            own = order[ends[number] : ends[number + 1]]
-            codes, place = np.unique(outcome[own], return_inverse=True)
-            sums = np.bincount(place, weights=weight[own])
+            rows = order[ends[number] : ends[number + 1]]
+            codes, place = np.unique(outcome[rows], return_inverse=True)
+            sums = np.bincount(place, weights=weight[rows])
             yield key, {names[code]: total for code, total in zip(codes.tolist(), sums.tolist(), strict=True)}
 
     def counts(self) -> Iterator[tuple[Market, ChoiceCounts | str]]:
-        """The counts of each market over its own offers and items, or why there are none; in the order of names."""
+        """Yield the counts of each market over its offers and items, or an error message; sorted by name."""
         for key, tally in self.tallies():
             try:
                 counts, self.levels[key] = self._counted(tally, strict=True)
@@ -102,7 +102,7 @@ class Tallies:
         yield from sorted(self.failed.items())
 
     def together(self) -> dict[Any, float]:
-        """The sums of all markets that could be read."""
+        """Return the sums over all markets that could be read."""
         total: dict[Any, float] = defaultdict(float)
         for _, tally in self.tallies():
             for outcome, weight in tally.items():
@@ -110,7 +110,7 @@ class Tallies:
         return total
 
     def count(self, tally: dict[Any, float]) -> ChoiceCounts:
-        """Counts of such sums."""
+        """Convert the sums of a market to counts."""
         return self._counted(tally)[0]
 
     def _counted(self, tally: dict[Any, float], strict: bool = False) -> tuple[ChoiceCounts, PriceLevels | None]:
@@ -122,7 +122,7 @@ class Tallies:
 
     @cached_property
     def shared_levels(self) -> PriceLevels | None:
-        """Levels for all markets together, where a number of levels is asked for and the markets' prices coincide."""
+        """Levels for all markets, if a number of levels is requested and the markets have similar prices."""
         if not isinstance(self.how.price_levels, int) or self.in_common < MIN_IN_COMMON:
             return None
         return market_levels(seen_prices([self.together()]), self.how.price_levels)
@@ -136,21 +136,20 @@ class Tallies:
 
     @cached_property
     def in_common(self) -> float:
-        """The share of offered prices that occur in another market as well; 1 where no two markets share an item."""
+        """The share of offered prices that also occur in another market; 1 if no two markets share an item."""
         each = [seen_prices([tally]) for _, tally in self.tallies()]
         markets = Counter((item, price) for seen in each for item in seen for price in seen[item])
         carried = Counter(item for seen in each for item in seen)
-        weights = [
-            (weight, weight if markets[item, price] > 1 else 0.0)
-            for seen in each
-            for item in seen
-            if carried[item] > 1
-            for price, weight in seen[item].items()
-        ]
-        return sum(same for _, same in weights) / sum(weight for weight, _ in weights) if weights else 1.0
+        total = common = 0.0
+        for seen in each:
+            for item in seen:
+                if carried[item] > 1:
+                    total += sum(seen[item].values())
+                    common += sum(weight for price, weight in seen[item].items() if markets[item, price] > 1)
+        return common / total if total else 1.0
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all as one whole file; a table of contents was needed to read only, and is left out."""
+        """Write everything needed to count to one file, atomically."""
         how: dict[str, Any] = {name: getattr(self.how, name) for name in ("items", "no_choice")}
         if self.how.prices is not None:
             levels = self.how.price_levels
@@ -183,16 +182,16 @@ class Tallies:
             if isinstance(how.get("price_levels"), list):
                 how["price_levels"] = PriceLevels.from_content(how["price_levels"])
             how |= {"prices": "read"} if "price_levels" in how else {}
-            found = cls(tuple(words["by"]), check_options(**how), words["format"])
-            found.notes = tuple(words.get("notes", ()))
-            found.unused = tuple(UnusedColumn(**column) for column in words.get("unused", ()))
-            found.markets = {tuple(market): number for number, market in enumerate(words["markets"])}
-            found.outcomes = {_tuples(outcome): number for number, outcome in enumerate(words["outcomes"])}
-            found._market, found._outcome = (array("q", part) for part in arrays[:2])
-            found._weight = array("d", arrays[2])
+            tallies = cls(tuple(words["by"]), check_options(**how), words["format"])
+            tallies.notes = tuple(words.get("notes", ()))
+            tallies.unused = tuple(UnusedColumn(**column) for column in words.get("unused", ()))
+            tallies.markets = {tuple(market): number for number, market in enumerate(words["markets"])}
+            tallies.outcomes = {_tuples(outcome): number for number, outcome in enumerate(words["outcomes"])}
+            tallies._market, tallies._outcome = (array("q", part) for part in arrays[:2])
+            tallies._weight = array("d", arrays[2])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged ({type(error).__name__}): run estimate_many again.") from None
-        return found
+        return tallies
 
 
 def _tuples(value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The time of records: from when on they count, how fast they fade, and equal slices of them in its order.
+"""Times of records: the start of the data to use, the half-life, and equal slices in the order of time.
 
-Times are dates and times of ISO 8601 (in UTC where they name no zone), or numbers, which are seconds since 1970 where
-they stand beside a half-life with a unit. Everything here is in seconds since 1970, or in the numbers of the column.
+Times are ISO 8601 (in UTC where they have no zone), or numbers, which are seconds since 1970 if the half-life has a
+unit. Everything here is in seconds since 1970, or in the numbers of the column.
 """
 
 import re
@@ -18,7 +18,7 @@ from rankstream.data.decay import as_reach
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.sources.labels import text
 
-MAX_SECONDS = 1e11  # seconds: the year 5138; what is beyond is in another unit
+MAX_SECONDS = 1e11  # the year 5138; larger numbers are in another unit
 MOST_SLICES = 1000
 NUMBER = r"-?[0-9]{1,15}(\.[0-9]{1,9})?"
 LOCAL = r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)?"  # ISO 8601
@@ -29,7 +29,7 @@ Span = tuple[float, float]
 
 
 def seconds_of(value: Any) -> float:
-    """A time as a number.
+    """Return a time as a number, or raise a BadRecordError.
 
     >>> seconds_of("1970-01-02"), seconds_of("1970-01-01T01:00:00+01:00"), seconds_of("12.5")
     (86400.0, 0.0, 12.5)
@@ -37,19 +37,19 @@ def seconds_of(value: Any) -> float:
     words = text(value)
     try:
         if (isinstance(value, Number) and words not in ("true", "false")) or re.fullmatch(NUMBER, words):
-            found = float(words)
+            seconds = float(words)
         else:
             moment = datetime.fromisoformat(words)
-            found = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         raise bad_time(value) from None
-    if not abs(found) <= MAX_SECONDS:
+    if not abs(seconds) <= MAX_SECONDS:
         raise BadRecordError("time", f"the time {value!r} is too large: give seconds, not milliseconds.")
-    return found
+    return seconds
 
 
 def seconds_or_none(value: Any) -> float | None:
-    """A time as a number; None where it cannot be read."""
+    """Return a time as a number; None if it cannot be read."""
     try:
         return seconds_of(value)
     except BadRecordError:
@@ -57,15 +57,14 @@ def seconds_or_none(value: Any) -> float | None:
 
 
 def bad_time(value: Any) -> BadRecordError:
-    """The problem of what is not a time."""
+    """Return the error for a value that is not a time."""
     return BadRecordError(
-        "time",
-        f"the time {value!r} is not of the form '2024-05-16 23:30:00': correct it, or set dates='dmy'.",
+        "time", f"the time {value!r} is not of the form '2024-05-16 23:30:00': correct it, or set dates='dmy'."
     )
 
 
 def moment_sql(cell: str, kind: str) -> str:
-    """The SQL of a time in UTC; NULL where it is not one, or where only Python knows."""
+    """Return the SQL of a time in UTC; NULL if it is not a time, or only Python can read it."""
     if kind.startswith("TIMESTAMP") or kind == "DATE":
         moment = f"CAST({cell} AS TIMESTAMP)"  # connections are in UTC
         return f"CASE WHEN isfinite({moment}) THEN {moment} END"
@@ -78,7 +77,7 @@ def moment_sql(cell: str, kind: str) -> str:
 
 
 def seconds_sql(cell: str, kind: str) -> str:
-    """The SQL of a time as a number; NULL where it is not one, or where only Python knows."""
+    """Return the SQL of a time as a number; NULL if it is not a time, or only Python can read it."""
     if NUMERIC.fullmatch(kind):
         return _near(f"CAST({cell} AS DOUBLE)")
     moment = _near(f"epoch({moment_sql(cell, kind)})")
@@ -94,10 +93,9 @@ def _near(found: str, condition: str = "true") -> str:
 
 @dataclass(frozen=True)
 class Clock:
-    """What is asked about the times of a column.
+    """The column of times, and the options that need it.
 
-    Where records only count ``since`` a time or fade with a half-life, one without a time is bad; where only slices
-    are asked for, there are none then.
+    With ``since`` or a half-life, a record without a time is bad. With slices alone, there are then no slices.
     """
 
     column: str
@@ -112,7 +110,7 @@ class Clock:
         return self.since is not None or self.half_life is not None
 
     def check(self, span: Span) -> None:
-        """That what is asked is in the unit of the times, which reach over this span."""
+        """Raise a ValueError if the options and the times seem to be in different units."""
         low, high = span
         shown = f"The times {low:.12g} to {high:.12g}"
         if self.in_units and any(least <= low and high <= most for least, most in ((1900, 2100), (19e6, 21e6 + 2e5))):
@@ -126,7 +124,7 @@ class Clock:
 def clock_of(
     name: str, column: str | None, time_slices: int | None, since: Any, half_life: float | str | timedelta | None
 ) -> Clock | None:
-    """What is asked about times; None if nothing is, or if there is no column to answer and it may be left open."""
+    """Return the checked options about times; None without any, or for slices without a column of times."""
     slices = None if time_slices is None else whole_number("time_slices", time_slices, 1)
     if slices is not None and slices > MOST_SLICES:
         raise ValueError(f"time_slices is {slices}: it must be at most {MOST_SLICES}.")
@@ -134,11 +132,10 @@ def clock_of(
     if since is not None and start is None:
         raise ValueError(f"since is {since!r}: write a time such as '2024-05-16', or a number as in the column.")
     if half_life is not None:
-        found = as_reach(half_life)
-        in_units = isinstance(found, timedelta)
-        reach = number_between(
-            "half_life", found.total_seconds() if isinstance(found, timedelta) else found, 1e-9, 1e12
-        )
+        amount = as_reach(half_life)
+        in_units = isinstance(amount, timedelta)
+        amount = amount.total_seconds() if isinstance(amount, timedelta) else amount
+        reach = number_between("half_life", amount, 1e-9, 1e12)
     if column is None and (since is not None or half_life is not None):
         what = "since" if since is not None else "half_life"
         raise ValueError(f"{name} has no column 'time', which {what} needs: map it with columns='time=...'.")
@@ -148,7 +145,7 @@ def clock_of(
 
 
 def spans_of(times: Vec, weights: Vec, slices: int) -> list[Span]:
-    """The first and last time of equal slices: of the same weight each, as far as equal times are kept together.
+    """Return the first and last times of slices of about equal weight; equal times are in the same slice.
 
     >>> spans_of(np.array([1.0, 2.0, 2.0, 5.0, 9.0, 9.5]), np.ones(6), 3)
     [(1.0, 2.0), (5.0, 5.0), (9.0, 9.5)]
@@ -164,5 +161,5 @@ def spans_of(times: Vec, weights: Vec, slices: int) -> list[Span]:
 
 
 def slice_numbers(times: Vec, spans: list[Span]) -> Codes:
-    """Which slice each time is in."""
+    """Return the number of the slice of each time."""
     return np.searchsorted(np.array([first for first, _ in spans]), times, side="right").astype(np.int64) - 1

@@ -1,4 +1,4 @@
-"""Columns that a reading does not use: what is in them, and whether the choices depend on it."""
+"""Columns that a reading does not use: what they contain, and whether the choices depend on them."""
 
 import re
 from collections import Counter, defaultdict
@@ -21,32 +21,32 @@ from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.lines import RawRow
 from rankstream.data.readers.times import NUMBER, Span, seconds_or_none
 
-SIGNIFICANCE_LEVEL = 0.01  # of all tests of one reading together
+SIGNIFICANCE_LEVEL = 0.01  # for all tests of one reading together
 MAX_SAMPLED_ROWS = 60_000  # takes about a second
 MAX_GROUPS, MAX_TESTED_GROUPS, MAX_TESTED_ITEMS, MAX_TESTED_OFFERS = 200, 10, 15, 2000
 MIN_GROUP_RECORDS = 20
-MIN_POINTS = 1.0  # of a difference between groups that is worth a warning
+MIN_POINTS = 1.0  # percentage points; smaller differences between groups raise no warning
 PRICE_NAME = re.compile(r"(?:.*[_.\s])?(?:prices?|cost|fare|preis|prix|precio|prezzo)(?:[_.\s].*)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class UnusedColumn:
-    """A column that the reading did not use, and what a look at it shows.
+    """A column that the reading did not use, and what it seems to contain.
 
     Attributes
     ----------
     name : str
         The column; the columns of prices of a wide table are one entry, joined by commas.
     kind : "price", "time", "group", "identifier" or "other"
-        What it looks like.
+        What it seems to be.
     sentence : str
-        What is in it, and how to use it.
+        What it contains, and how to use it.
     evidence : dict
-        The numbers that the sentence rests on.
+        The numbers behind the sentence.
     p_value : float or None
-        Of the test whether choices from the same offers depend on it, adjusted for the number of tests.
+        P-value of the test whether choices from the same offers depend on it, adjusted for the number of tests.
     warning : str
-        A sentence for every answer of a model that ignores the column; empty where choices do not depend on it.
+        A warning for answers of models that ignore the column; empty if choices do not depend on it.
     """
 
     name: str
@@ -57,12 +57,12 @@ class UnusedColumn:
     warning: str = ""
 
     def to_content(self) -> dict[str, Any]:
-        """The same for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
 def unused_in(about: Mapping[str, Any]) -> tuple[UnusedColumn, ...]:
-    """The columns that a model remembers as unused by its fit; its file may contain anything."""
+    """Return the unused columns in a model's ``about``, which may come from a file and contain anything."""
     noted = about.get("unused")
     with suppress(TypeError):
         return tuple(UnusedColumn(**entry) for entry in noted or ())
@@ -70,7 +70,7 @@ def unused_in(about: Mapping[str, Any]) -> tuple[UnusedColumn, ...]:
 
 
 class _Record(NamedTuple):
-    """A good record: the offer and the choice, its group, its count, and the cells of its row or rows."""
+    """A valid record: the offer and the choice, its group, its count, and the cells of its row or rows."""
 
     offer: tuple[Any, ...]
     chosen: Any
@@ -80,12 +80,12 @@ class _Record(NamedTuple):
 
     @property
     def stratum(self) -> tuple[Any, ...]:
-        """What it can be compared within: each group has a model of its own."""
+        """Records are compared within a stratum; the group is part of it because each group has its own model."""
         return self.group, self.offer
 
 
 def find_unused(job: Job, span: Span | None = None) -> tuple[UnusedColumn, ...]:
-    """Look at the columns that a reading does not use, and test whether choices depend on them."""
+    """Examine the columns that a reading does not use, and test whether choices depend on them."""
     names = [column for column in job.source.columns if column not in job.used]
     if not names:
         return ()
@@ -95,11 +95,11 @@ def find_unused(job: Job, span: Span | None = None) -> tuple[UnusedColumn, ...]:
     entries = [look.at_prices(priced)] if priced else []
     entries += [look.at_column(name) for name in names if name not in priced]
     n_tests = sum(entry.p_value is not None for entry in entries)
-    return tuple(_judged(entry, n_tests, look.option(entry.kind, entry.name)) for entry in entries)
+    return tuple(_with_warning(entry, n_tests, look.option(entry.kind, entry.name)) for entry in entries)
 
 
-def _judged(entry: UnusedColumn, n_tests: int, option: str) -> UnusedColumn:
-    """The entry with its p-value adjusted, and a warning where that is small."""
+def _with_warning(entry: UnusedColumn, n_tests: int, option: str) -> UnusedColumn:
+    """Adjust the p-value of an entry, and add a warning if it is significant."""
     if entry.p_value is None:
         return entry
     p_value = min(1.0, n_tests * entry.p_value)
@@ -121,19 +121,19 @@ def _judged(entry: UnusedColumn, n_tests: int, option: str) -> UnusedColumn:
 
 
 def _sample(job: Job, names: Sequence[str]) -> list[_Record]:
-    """Good records: all of a short table, else some that are spread over it where DuckDB can read it."""
+    """Return valid records: all of a short table, else a sample spread over it if DuckDB can read it."""
     import duckdb
 
     try:
         spread = _spread_rows(job, names)
-        found = job.examples(job.source.rows(None, MAX_SAMPLED_ROWS) if spread is None else spread)
-        return [_Record(*outcome, *rest) for outcome, *rest in found]
+        examples = job.examples(job.source.rows(None, MAX_SAMPLED_ROWS) if spread is None else spread)
+        return [_Record(*outcome, *rest) for outcome, *rest in examples]
     except (duckdb.Error, UnicodeError, ValueError):
-        return []  # damaged where the reading does not look
+        return []  # the unused columns may be damaged
 
 
 def _spread_rows(job: Job, names: Sequence[str]) -> list[RawRow] | None:
-    """Every n-th observation or row of a long table; None where the first rows do, or DuckDB cannot read it."""
+    """Return every n-th row or observation; None if the table is short or DuckDB cannot read it."""
     source, needed = job.source, [*job.needed, *names]
     with connected() as connection:
         table = source.table(connection, needed)
@@ -154,7 +154,7 @@ def _spread_rows(job: Job, names: Sequence[str]) -> list[RawRow] | None:
 
 
 class _Look:
-    """A look at the columns of some records."""
+    """Examines the columns of some records."""
 
     def __init__(self, job: Job, records: list[_Record], span: Span | None) -> None:
         self.job, self.records, self.span = job, records, span
@@ -162,19 +162,19 @@ class _Look:
         self.places = {column: place for place, column in enumerate(job.source.columns)}
 
     def option(self, kind: str, column: str) -> str:
-        """The argument that makes use of a column."""
+        """Return the argument of ``read`` that uses a column."""
         if kind == "price":
             return f"prices={column!r}"
         return f"by={[*self.job.split.by, column]!r}" if self.job.split.by else f"by={column!r}"
 
     def at_column(self, name: str) -> UnusedColumn:
-        """What one column looks like."""
+        """Describe one column."""
         place = self.places[name]
         cells = [[text_or_nothing(row[place]) for row in record.rows] for record in self.records]
         values = Counter(value for texts in cells for value in texts if value != "")
         if len(values) < 2:
-            told = "all of its values are the same" if self.records else "not checked"
-            return UnusedColumn(name, "other", f"{name} is not used: {told}.", {"values": len(values)})
+            reason = "all of its values are the same" if self.records else "not checked"
+            return UnusedColumn(name, "other", f"{name} is not used: {reason}.", {"values": len(values)})
         times = [seconds_or_none(value) for value in values]
         named_time = name.strip().lower() in NAMES["time"] or self.job.layout.roles.get("time") == name
         if None not in times and (named_time or not any(re.fullmatch(NUMBER, value) for value in values)):
@@ -199,7 +199,7 @@ class _Look:
         return UnusedColumn(name, "time", sentence, {"first": first, "last": last})
 
     def _is_price(self, name: str, numbers: dict[str, float], cells: list[list[str]], is_whole: bool) -> bool:
-        """Whether numbers that are not the same for a whole record are called or look like prices."""
+        """Return whether numbers have the name of prices, or look like prices and differ within a record."""
         if min(numbers.values()) < 0.0:
             return False
         if PRICE_NAME.fullmatch(name.strip()):
@@ -209,7 +209,7 @@ class _Look:
         return not is_whole and in_cents and fractions and 20 * len(numbers) <= sum(map(len, cells))
 
     def at_prices(self, columns: Sequence[str]) -> UnusedColumn:
-        """A column of prices, or those of a wide table, one for each item."""
+        """Describe a column of prices, or all of them for a wide table with one for each item."""
         places, codes = [self.places[column] for column in columns], self.job.layout.codes
         rows: list[dict[Any, str]] = []
         for record in self.records:
@@ -225,7 +225,7 @@ class _Look:
         return self._price(",".join(columns), rows)
 
     def _price(self, name: str, rows: list[dict[Any, str]]) -> UnusedColumn:
-        """What the prices of items in each record look like."""
+        """Describe the prices of items in all records."""
         numbers = _numbers({cell for row in rows for cell in row.values() if cell})
         prices: dict[Any, set[float]] = defaultdict(set)
         for row in rows:
@@ -246,9 +246,7 @@ class _Look:
     def _price_p_value(
         self, rows: list[dict[Any, str]], numbers: dict[str, float], prices: dict[Any, set[float]]
     ) -> float | None:
-        """Whether choices depend on prices, from records of the same offer, or through a logit where prices change with
-        the offers; the smaller p-value counts, twice.
-        """
+        """Test whether choices depend on prices, within offers and through a logit; Bonferroni over both tests."""
         middle = {item: sum(levels) / len(levels) or 1.0 for item, levels in prices.items()}
         relative = {
             (item, cell): numbers[cell] / middle[item] for row in rows for item, cell in row.items() if cell in numbers
@@ -258,8 +256,8 @@ class _Look:
             at = tuple([relative.get((item, row.get(item, "")), np.nan) for item in map(_item, record.offer)])
             strata[record.stratum][record.offer.index(record.chosen), at] += record.weight  # type: ignore[assignment]
         arrays = {stratum: _arrays(cells) for stratum, cells in strata.items()}
-        found = [p for p in (price_p_value(arrays.values()), logit_price_p_value(arrays)) if not isnan(p)]
-        return min(1.0, len(found) * min(found)) if found else None
+        p_values = [p for p in (price_p_value(arrays.values()), logit_price_p_value(arrays)) if not isnan(p)]
+        return min(1.0, len(p_values) * min(p_values)) if p_values else None
 
     def _group(self, name: str, groups: list[str]) -> UnusedColumn:
         sizes = Counter(groups)
@@ -285,7 +283,7 @@ class _Look:
 
     @cached_property
     def tested(self) -> dict[Any, int]:
-        """The items chosen most, each with a number."""
+        """The most chosen items, numbered."""
         chosen: Counter[Any] = Counter()
         for record in self.records:
             chosen[record.chosen] += record.weight  # type: ignore[assignment]
@@ -294,12 +292,12 @@ class _Look:
 
 
 def _item(entry: Any) -> Any:
-    """The item of an entry of an offer, which may be at a price."""
+    """Return the item of an entry of an offer, which may have a price."""
     return entry[0] if isinstance(entry, tuple) else entry
 
 
 def _arrays(cells: Counter[Any]) -> tuple[Any, Any, Any]:
-    """The weights, choices and prices of the records of an offer; a price that is missing is the mean of the others."""
+    """Return the weights, choices and prices of the records of an offer; missing prices are the mean of the others."""
     weights, (chosen, relative) = np.array(list(cells.values())), (np.array(part) for part in zip(*cells, strict=True))
     known = ~np.isnan(relative)
     mean = np.where(known, relative, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
@@ -307,19 +305,19 @@ def _arrays(cells: Counter[Any]) -> tuple[Any, Any, Any]:
 
 
 def _numbers(values: Iterable[str]) -> dict[str, float]:
-    """The values as numbers, with decimal points or commas; nothing where most are not."""
-    known, found = list(values), dict[str, float]()
+    """Return the values as numbers, with decimal points or commas; empty if over 5 % are not numbers."""
+    known, numbers = list(values), dict[str, float]()
     rule = decimal_rule({re.sub("[0-9]", "9", value) for value in known})
     for value in known:
         with suppress(ValueError):
             number = float(rewrite(rule, value) if rule else value)
             if abs(number) < 1e15:
-                found[value] = number
-    return found if len(found) >= 0.95 * len(known) else {}
+                numbers[value] = number
+    return numbers if len(numbers) >= 0.95 * len(known) else {}
 
 
 def _date(seconds: float) -> str:
-    """A day as people write it, or the number where it cannot be one."""
+    """Return a time as a date such as 16 May 2024; a number that cannot be a date as it is."""
     if not 1e8 <= seconds < 1e11:
         return f"{seconds:g}"
     moment = datetime.fromtimestamp(seconds, UTC)

@@ -1,4 +1,4 @@
-"""Which markets differ from all others together beyond noise."""
+"""Test which markets differ significantly from all others together."""
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -17,8 +17,8 @@ from rankstream.estimation.many.markets import name_of
 class Difference:
     """One market against all others: the test over all offers it shares with them, and the item that differs most.
 
-    ``adjusted`` allows for all markets; ``change`` is the item's share here less its share elsewhere; both are None
-    where no item stands out.
+    ``adjusted`` is corrected for all markets; ``change`` is the item's share here minus its share elsewhere. ``item``
+    and ``change`` are None if no item differs significantly.
     """
 
     market: Market
@@ -34,7 +34,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Differences:
-    """All markets that could be compared, the clearest difference first; ``alone`` share no offer with others."""
+    """All markets that could be compared, most significant first; those ``alone`` share no offer with others."""
 
     markets: tuple[Difference, ...]
     alone: tuple[Market, ...]
@@ -43,16 +43,16 @@ class Differences:
 
     @property
     def differing(self) -> tuple[Difference, ...]:
-        """The markets that differ beyond noise."""
-        return tuple(one for one in self.markets if one.differs)
+        """The markets that differ significantly."""
+        return tuple(market for market in self.markets if market.differs)
 
     def __str__(self) -> str:
         number, of = len(self.differing), plural(len(self.markets), "market")
         verb = "differs" if number == 1 else "differ"
         lines = [f"{number} of {of} {verb} from the others ({self.control}, level {self.level:g})"]
-        for one in self.differing:
-            item = "" if one.change is None else f": {one.item} {100 * one.change:+.1f} points"
-            lines.append(f"{name_of(one.market)}{item} (p = {one.adjusted:.2g})")
+        for row in self.differing:
+            item = "" if row.change is None else f": {row.item} {100 * row.change:+.1f} points"
+            lines.append(f"{name_of(row.market)}{item} (p = {row.adjusted:.2g})")
         if self.alone:
             lines.append(f"{len(self.alone)} share{'s' if len(self.alone) == 1 else ''} no offer with others")
         return "\n".join(lines)
@@ -79,8 +79,8 @@ def compare_markets(tallies: Tallies, level: float, control: Control) -> Differe
             alone.append(market)
             continue
         report = drift_report(tallies.count(rest), tallies.count(tally), level=level, control=control)
-        statistic = sum(one.statistic for one in report.movements)
-        freedom = sum(one.freedom for one in report.movements)
+        statistic = sum(movement.statistic for movement in report.movements)
+        freedom = sum(movement.freedom for movement in report.movements)
         p_value = float(chdtrc(freedom, statistic)) if freedom else 1.0
         most = (report.items[0].item, report.items[0].change) if report.items else (None, None)
         found.append(Difference(market, len(report.movements), statistic, freedom, p_value, p_value, False, *most))

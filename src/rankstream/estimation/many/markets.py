@@ -1,4 +1,4 @@
-"""A market: its name, its seed and its file, which follow from its key alone; and what is known of its fit."""
+"""A market: its name, its seed and its file, which follow from its key alone; and the result of its fit."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -19,17 +19,17 @@ COLUMNS = {
 
 
 def digest_of(*parts: Any) -> str:
-    """A short text that is the same for the same parts."""
+    """Return a hash of JSON values."""
     return blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def bytes_digest(content: bytes) -> str:
-    """A short text that is the same for the same bytes."""
+    """Return a hash of bytes."""
     return blake2b(content, digest_size=16).hexdigest()
 
 
 def name_of(market: Sequence[str]) -> str:
-    """A market in a word: its parts joined by ";", or as a JSON list where a part has one.
+    """Return the name of a market: its parts joined by ";", or a JSON list if a part contains one.
 
     >>> name_of(("York", "tea")), name_of(("York;North", "tea"))
     ('York;tea', '["York;North", "tea"]')
@@ -40,7 +40,7 @@ def name_of(market: Sequence[str]) -> str:
 
 
 def file_of(market: Sequence[str]) -> str:
-    """The name of its model file: readable, and different for different markets on every file system.
+    """Return the name of a market's model file: readable, and unique on every file system.
 
     >>> file_of(("York", "tea/coffee"))
     'York;tea%2Fcoffee.d5cf10de.json'
@@ -50,16 +50,16 @@ def file_of(market: Sequence[str]) -> str:
 
 
 def seed_of(market: Sequence[str], seed: int) -> int:
-    """The seed of a market, which follows from its key: neither order nor workers change it."""
+    """Return the seed of a market, which does not depend on the order of markets or the number of workers."""
     return int(digest_of(seed, list(market))[:7], 16)
 
 
 @dataclass(frozen=True)
 class MarketFit:
-    """What became of one market: a row of the index.
+    """The result of one market: a row of the index.
 
-    ``status`` is "done", "failed" (``error`` says why), or "absent": it was in the data of an earlier run only.
-    ``pooled`` is the weight of the pool in its prior; ``digest`` covers counts, settings and pool, ``written`` the
+    ``status`` is "done", "failed" (with the ``error``), or "absent" if only an earlier run had the market. ``pooled``
+    is the weight of the pool in its prior; ``digest`` is a hash of counts, settings and pool, and ``written`` of the
     bytes of its ``file``.
     """
 
@@ -84,7 +84,7 @@ class MarketFit:
         return name_of(self.key)
 
     def to_row(self) -> dict[str, Any]:
-        """As JSON can write it: what is not finite is not there."""
+        """Return plain values for JSON; None for numbers that are not finite."""
         row = {name: getattr(self, name) for name in COLUMNS}
         row["key"] = list(self.key)
         return {
@@ -93,29 +93,30 @@ class MarketFit:
 
     @classmethod
     def from_row(cls, row: dict[str, Any]) -> "MarketFit":
-        """What ``to_row`` wrote."""
+        """Return the result that ``to_row`` described."""
         known = {field.name: row.get(field.name) for field in fields(cls)}
         return cls(**(known | {"key": tuple(row["key"])}))
 
 
-def find_market(said: Any, known: Iterable[Market]) -> Market:
-    """The market that somebody names: by its key, by its one part, or by its name.
+def find_market(wanted: Any, known: Iterable[Market]) -> Market:
+    """Find a market by its key, its only part, or its name; raise a ValueError with suggestions.
 
     >>> find_market("York;tea", [("York", "tea")])
     ('York', 'tea')
     """
     markets = set(known)
-    key = (said,) if isinstance(said, str) else tuple(map(str, said))
+    key = (wanted,) if isinstance(wanted, str) else tuple(map(str, wanted))
     if key in markets:
         return key
     named = {name_of(market): market for market in markets}
-    if isinstance(said, str) and said in named:
-        return named[said]
+    if isinstance(wanted, str) and wanted in named:
+        return named[wanted]
     from difflib import get_close_matches
 
-    shown, plain = said if isinstance(said, str) else name_of(key), {name.lower(): name for name in named}
-    near = [plain[word] for word in get_close_matches(shown.lower(), plain, 3, 0.6)]
-    near = near or [name for word, name in plain.items() if shown.lower() in word][:3]
-    listed = ", ".join(map(repr, near or sorted(named)[:3]))
-    hint = f"did you mean {listed}?" if near else f"the first of {len(named):,} are {listed}." if named else "none has."
-    raise ValueError(f"There is no market {shown!r} with a model: {hint}")
+    name, plain = wanted if isinstance(wanted, str) else name_of(key), {name.lower(): name for name in named}
+    near = [plain[word] for word in get_close_matches(name.lower(), plain, 3, 0.6)]
+    near = near or [known_name for word, known_name in plain.items() if name.lower() in word][:3]
+    hint = f"did you mean {', '.join(map(repr, near))}?" if near else "none has."
+    if named and not near:
+        hint = f"the first of {len(named):,} are {', '.join(map(repr, sorted(named)[:3]))}."
+    raise ValueError(f"There is no market {name!r} with a model: {hint}")

@@ -1,4 +1,4 @@
-"""What small markets borrow: a law of all other markets together, at every level of the columns that name a market."""
+"""Pools for small markets: a ranking law of all other markets, at every level of the columns that name a market."""
 
 import json
 import os
@@ -28,28 +28,28 @@ from rankstream.models.entropy.ranking_laws import RankingLaw, mix
 GROUPS = 4
 """Groups of markets; the pool of each is of the others. ``benchmarks/markets.py accuracy`` shows whom that helps."""
 TRIED = (2.0, 5.0, 10.0, 20.0)
-"""Choices that a pool may have been right about in advance."""
+"""Candidate weights of a pool, in choices."""
 SAMPLE = 12
-"""Markets by which that number is chosen, at each level."""
+"""Number of markets at each level on which the weight is chosen."""
 MOST_COORDINATES, MOST_ITEMS = 4000, 40
-"""A pool is learned from the offers with the most choices; beyond as many items, without the guides that take long."""
+"""A pool uses the offers with the most choices up to the first limit; beyond the second, it omits slow guides."""
 
 
 @dataclass(frozen=True, eq=False)
 class NodePool:
-    """What the markets below one node of the tree of names borrow: a law for each group of them, from the others."""
+    """The pool of the markets below one node of the tree of names: a law for each group of them, from the others."""
 
     laws: tuple[RankingLaw, ...]
     groups: dict[str, int]
 
     def law(self, child: str) -> RankingLaw:
-        """The law for one child; one that was not there when the pool was made belongs to some group all the same."""
+        """Return the law for one child; a child that is new since the pool was made gets a group by its hash."""
         return self.laws[self.groups.get(child, int(digest_of(child)[:7], 16) % len(self.laws))]
 
 
 @dataclass(frozen=True, eq=False)
 class Pools:
-    """The pools of all levels, and how many choices each has been right about in advance; ``data`` is what of."""
+    """The pools of all levels, their weights in choices (``before``), and the hash of their ``data``."""
 
     nodes: dict[Market, NodePool]
     before: tuple[float, ...]
@@ -57,7 +57,7 @@ class Pools:
     _digests: dict[int, str] = field(default_factory=dict)
 
     def guide(self, key: Market) -> PoolGuide | None:
-        """What a market, or a node, borrows: the pool of the nearest level above that has one."""
+        """Return the pool for a market or a node: that of the nearest level above with a pool."""
         for level in range(len(key) - 1, -1, -1):
             node = self.nodes.get(key[:level])
             if node is not None:
@@ -65,7 +65,7 @@ class Pools:
         return None
 
     def digest(self, guide: PoolGuide | None) -> str:
-        """A short text that is the same for the same pool."""
+        """Return a hash of a pool."""
         if guide is None:
             return ""
         known = self._digests.get(id(guide.prior))
@@ -74,7 +74,7 @@ class Pools:
         return f"{known} {guide.before!r}"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all as one whole file."""
+        """Write everything to one file, atomically."""
         nodes = [
             {"node": list(key), "laws": [_content(law) for law in node.laws], "groups": node.groups}
             for key, node in self.nodes.items()
@@ -107,7 +107,7 @@ def _law(content: dict[str, Any]) -> RankingLaw:
 
 
 def make_pools(tallies: Tallies, seed: int, n_jobs: int, tell: Progress) -> Pools:
-    """The pools of all levels, from all markets down; of each level first how much it may borrow itself."""
+    """Fit the pools of all levels from the top down; the weight of each level's own pool is chosen first."""
     depth = len(tallies.by)
     found, before = Pools({}, ()), list[float]()
     for level in range(depth):
@@ -129,7 +129,7 @@ def make_pools(tallies: Tallies, seed: int, n_jobs: int, tell: Progress) -> Pool
 
 
 def _nodes(tallies: Tallies, level: int) -> Iterator[tuple[Market, dict[str, int], list[ChoiceCounts], ChoiceCounts]]:
-    """The nodes of a level with two children or more: these by group, the counts without each group, and of all."""
+    """Yield the nodes of a level with several children: their groups, the counts without each group, and in total."""
     sums: dict[Market, dict[str, dict[Any, float]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
     for key, tally in tallies.tallies():
         own = sums[key[:level]][key[level]]
@@ -162,7 +162,7 @@ class _NodeWork:
 
 
 def _pool_node(work: _NodeWork) -> tuple[Market, NodePool]:
-    """Guides weighed on held-out offers of all children together; then these fitted without each group."""
+    """Weight guides on held-out offers of all children together, then fit them without each group."""
     total = _largest(work.total)
     if total.assortments.n_items < 2:
         return work.key, NodePool((), {})
@@ -182,7 +182,7 @@ def _pool_node(work: _NodeWork) -> tuple[Market, NodePool]:
 
 
 def _largest(counts: ChoiceCounts) -> ChoiceCounts:
-    """The offers with the most choices, as many as a pool is learned from, and their items alone."""
+    """Restrict counts to the offers with the most choices, up to the limit for pools, and to their items."""
     data = observed(counts)
     offers = data.assortments
     order = np.argsort(-data.totals, kind="stable")
@@ -197,7 +197,7 @@ def _largest(counts: ChoiceCounts) -> ChoiceCounts:
 
 
 def _choose(samples: list[tuple[Market, ChoiceCounts]], pools: Pools, seed: int, n_jobs: int) -> float:
-    """How many choices a pool has been right about in advance: what predicts held-out offers of some markets best.
+    """Choose the weight of a pool, in choices, that predicts held-out offers of some markets best.
 
     Every market counts the same, however many choices it has.
     """

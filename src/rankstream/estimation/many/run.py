@@ -1,4 +1,4 @@
-"""estimate_many: a model for every market of a source, in parallel, into a folder that a rerun goes on with."""
+"""``estimate_many``: fit a model for every market of a source, in parallel, into a folder that a rerun continues."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -32,11 +32,11 @@ from rankstream.estimation.many.work import Work, fit_all, in_parallel, read_par
 from rankstream.estimation.methods import MaxEntropy, Method, make
 
 REMEMBERED = ("no_choice", "outside_share", "format", "columns", "separator", "encoding", "sheet")
-"""Options of reading that a market's model remembers, where they are a text or a number."""
+"""Reading options that are stored with a market's model, if they are text or numbers."""
 
 
 def checked_columns(by: str | Sequence[str]) -> tuple[str, ...]:
-    """The columns that name a market."""
+    """Return the columns that name a market, or raise a ValueError."""
     columns: tuple[Any, ...] = (by,) if isinstance(by, str) else tuple(by)
     if not columns or not all(isinstance(column, str) and column for column in columns):
         raise ValueError(f"by is {by!r}: give the columns that define a market, such as ['store', 'category'].")
@@ -53,10 +53,10 @@ def gather(
     n_jobs: int,
     tell: Progress,
 ) -> Tallies:
-    """Read what was chosen in every market of a source, which may be counted already.
+    """Read the choices of every market of a source, unless they are already counted.
 
-    One GROUP BY of DuckDB, which goes to disk where memory is short. The files of a folder whose names have key=value
-    folders are read by the workers, each its own; what cannot be read fails the markets it is of.
+    DuckDB does this with one GROUP BY, and uses the disk if memory is short. Workers read the files of a folder with
+    key=value subfolders; a file that cannot be read fails its markets.
     """
     tell("reading", 0.0)
     if isinstance(source, Tallies):
@@ -65,16 +65,16 @@ def gather(
         parts = parts_of_folder(source, by)
         if len(parts) == 1 and not parts[0].partitions:
             return read_markets([str(path) for path in parts[0].paths], by, how, on_error)
-        found = Tallies(by, how, "")
+        tallies = Tallies(by, how, "")
         work = partial(read_part, by=by, how=how, on_error=on_error)
-        for done, some in enumerate(in_parallel(work, parts, n_jobs)):
-            found.update(some)
-            found.notes = tuple(dict.fromkeys((*found.notes, *some.notes)))
+        for done, part_tallies in enumerate(in_parallel(work, parts, n_jobs)):
+            tallies.update(part_tallies)
+            tallies.notes = tuple(dict.fromkeys((*tallies.notes, *part_tallies.notes)))
             tell(f"{done + 1:,} of {len(parts):,} parts read", (done + 1) / len(parts))
-        if not found.markets:
-            raise ValueError(f"No part of {source} can be read: {next(iter(found.failed.values()))}")
-        found.unused = unused_in_parts([part for part in parts if part.market(by) not in found.failed], by, how)
-        return found
+        if not tallies.markets:
+            raise ValueError(f"No part of {source} can be read: {next(iter(tallies.failed.values()))}")
+        tallies.unused = unused_in_parts([part for part in parts if part.market(by) not in tallies.failed], by, how)
+        return tallies
     if is_relation(source):
         with TemporaryDirectory() as folder:
             path = Path(folder) / "relation.parquet"
@@ -97,38 +97,37 @@ def estimate_many(
 ) -> Markets:
     """Estimate a model for every market: every combination of values of some columns, such as store and category.
 
-    Each market becomes a model file in the folder ``out``, written whole, and a row of ``index.parquet``. A market that
-    fails is a row with its message and stops no other. A rerun with the same settings fits only what is missing, failed
-    or has changed, and Ctrl-C keeps what is done; a folder with results of other settings is refused. Neither the order
-    nor the number of workers changes a model: a market's seed follows from ``seed`` and its key.
+    Each market becomes a model file in the folder ``out`` and a row of ``index.parquet``. A market that fails is a row
+    with its error, and the others continue. A rerun with the same settings fits only markets that are missing, failed
+    or changed, and Ctrl-C keeps finished ones; a folder with other settings is an error. Models do not depend on the
+    order or the number of workers, because a market's seed follows from ``seed`` and its key.
 
-    The engine is joblib: processes on this machine, or what ``joblib.parallel_config`` says, such as Dask. Workers use
-    one thread each, and are sent the counts of their markets alone.
+    The engine is joblib: processes on this machine, or the backend of ``joblib.parallel_config``, such as Dask. Workers
+    use one thread each.
 
     Parameters
     ----------
     source : path, folder, table or DuckDB relation
-        Choices as for ``read``. Below a folder, key=value in the names of folders are columns, those in ``by``.
+        Choices as for ``read``. Subfolders named key=value give the columns in ``by``.
     by : names of columns
-        What makes a market.
+        The columns that define a market.
     method : str or settings
         As for ``estimate``.
     n_jobs : int
-        How many workers; -1 for as many as there are processors, 1 for none.
+        Number of workers; -1 for one per processor, 1 for none.
     out : path
-        The folder for models and index; made if need be, and kept to one run at a time.
+        The folder for models and index; created if missing, and locked during a run.
     pool : bool or "keep"
-        Whether markets borrow from all others, as far as that predicts their held-out offers better; ``"keep"`` does so
-        with the pool of an earlier run, so that new data refit only the markets that changed.
+        Whether markets borrow strength from all others, as far as that predicts their held-out offers better;
+        ``"keep"`` reuses the pool of an earlier run, so that new data refit only the markets that changed.
     seed : int
-        What the seeds of all markets follow from.
+        Random seed.
     on_error : "stop" or "skip"
-        Whether a bad record is the end of its market, or is left out.
+        Whether a bad record fails its market, or is skipped.
     **reading
-        Options of ``read`` that say what a record is: format, columns, contents, items, no_choice, outside_share,
-        separator, encoding, sheet, prices, price_levels. Markets have a level for each of their prices; a number of
-        levels is for all markets together where at least half of the offered prices occur in several markets, and for
-        each market by itself otherwise.
+        Options of ``read``: format, columns, contents, items, no_choice, outside_share, separator, encoding, sheet,
+        prices, price_levels. By default, each market has a level for each of its prices. A number of levels is for all
+        markets together if at least half of the offered prices occur in several markets, else for each market.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def estimate_many(
 
 
 def _pools(store: MarketStore, tallies: Tallies, seed: int, n_jobs: int, tell: Progress) -> Pools:
-    """What markets borrow from each other: as an earlier run has learned it from the same data, or learned now."""
+    """Return the pools of an earlier run on the same data, or fit new ones."""
     path = store.folder / POOL
     known = digest_of([[list(key), c if isinstance(c, str) else c.digest()] for key, c in tallies.counts()])
     if path.is_file():
@@ -189,7 +188,7 @@ def _pools(store: MarketStore, tallies: Tallies, seed: int, n_jobs: int, tell: P
 
 
 class _Run:
-    """One run over all markets: what is to be fitted, and what comes back."""
+    """One run over all markets."""
 
     def __init__(
         self,
@@ -204,14 +203,14 @@ class _Run:
         self.method, self.seed, self.settings = method, seed, settings
         known = {name: getattr(tallies.how, name) for name in REMEMBERED} | {"price_columns": tallies.how.prices}
         reading = {name: value for name, value in known.items() if isinstance(value, str | float)}
-        told = ("name", "kind", "sentence", "warning")  # p-values depend on the order of rows
-        unused = [{name: getattr(column, name) for name in told} for column in tallies.unused if column.warning]
+        fields = ("name", "kind", "sentence", "warning")  # not p-values, which depend on the order of rows
+        unused = [{name: getattr(column, name) for name in fields} for column in tallies.unused if column.warning]
         self.about: dict[str, Any] = {"reading": reading} | ({"unused": unused} if unused else {})
         self.present = {*tallies.markets, *tallies.failed}
         self.done = 0
 
     def all(self, n_jobs: int, tell: Progress) -> None:
-        """Fit what is missing or has changed."""
+        """Fit the markets that are missing or changed."""
         works = self.works()
         first = next(works, None)
         if first is None:
@@ -223,7 +222,7 @@ class _Run:
             tell(f"{self.done:,} of {len(self.present):,} markets", self.done / len(self.present))
 
     def works(self) -> Iterator[Work]:
-        """The markets that are to be fitted; the others are done, or cannot be."""
+        """Yield the markets to fit; record those that cannot be read or are already done."""
         for key, counts in self.tallies.counts():
             if isinstance(counts, str):
                 self.store.put(MarketFit(key, "failed", error=counts), None)

@@ -1,4 +1,4 @@
-"""The folder of a run: a model file per market, index.parquet, and what a run that goes on needs to know."""
+"""The folder of a run: a model file per market, index.parquet, and the state for a rerun."""
 
 import json
 import os
@@ -17,9 +17,9 @@ FORMAT, VERSION = "rankstream-markets", 1
 
 
 class MarketStore:
-    """What is in a folder of markets, and what is added to it: every fitted market at once, the index in the end.
+    """A folder of markets: each fitted market is written at once, the index at the end.
 
-    Meanwhile the journal has a line for each, so that a run that was killed goes on where it was.
+    Until then a journal has a line for each market, so that a killed run can be continued.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -49,11 +49,11 @@ class MarketStore:
         path = self.folder / JOURNAL
         if path.is_file():
             for line in path.read_text(encoding="utf-8").splitlines():
-                with suppress(ValueError, KeyError, TypeError):  # the last line of a run that was killed
+                with suppress(ValueError, KeyError, TypeError):  # the last line of a killed run may be incomplete
                     yield MarketFit.from_row(json.loads(line))
 
     def check(self, settings: dict[str, Any]) -> None:
-        """Refuse a folder of anything else than markets with these settings."""
+        """Raise a ValueError if the folder has other files, or markets with other settings."""
         if self.settings is None:
             others = [path.name for path in self.folder.iterdir() if path.name != LOCK]
             if others:
@@ -74,7 +74,7 @@ class MarketStore:
         write_whole(self.folder / SETTINGS, json.dumps(self.settings) + "\n")
 
     def is_done(self, key: Market, digest: str) -> bool:
-        """Whether a market is there, fitted to the same counts with the same settings, and its file is as written."""
+        """Return whether a market was fitted to the same counts with the same settings, and its file is intact."""
         row = self.rows.get(key)
         if row is None or row.error is not None or row.digest != digest or row.file is None:
             return False
@@ -83,7 +83,7 @@ class MarketStore:
         return False
 
     def put(self, row: MarketFit, text: str | None) -> None:
-        """Keep a market: its model as a whole file, then a line in the journal."""
+        """Store a market: its model file, then a line in the journal."""
         old = self.rows.get(row.key)
         if row.file is not None and text is not None:
             write_whole(self.folder / row.file, text, sync=False)
@@ -94,12 +94,12 @@ class MarketStore:
             file.write(json.dumps(row.to_row()) + "\n")
 
     def touch(self, key: Market) -> None:
-        """A market of an earlier run that is in the data again, unchanged."""
+        """Mark a market of an earlier run as done if it is in the data again, unchanged."""
         if self.rows[key].status == "absent":
             self.rows[key] = replace(self.rows[key], status="done")
 
     def finish(self, present: set[Market] | None = None) -> None:
-        """Write the index; markets of earlier runs that are not in the data any more stay, and are called absent."""
+        """Write the index; markets of earlier runs that are no longer in the data stay, marked as absent."""
         if present is not None:
             gone = [row for key, row in self.rows.items() if key not in present]
             for row in gone:
@@ -114,7 +114,7 @@ class MarketStore:
 
 @contextmanager
 def opened(folder: str | os.PathLike[str]) -> Iterator[MarketStore]:
-    """A folder of markets for this process alone; one that was not there is not there either after bad input."""
+    """Lock and open a folder of markets; after bad input, remove a folder that was created here."""
     path = Path(folder)
     new = not path.exists()
     try:

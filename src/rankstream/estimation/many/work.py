@@ -1,4 +1,4 @@
-"""The work of workers: a market that fails is a result, too.
+"""Fit markets in workers; a market that fails is a result as well.
 
 The engine is joblib: processes on one machine, or the backend of ``joblib.parallel_config``, such as Dask.
 """
@@ -23,14 +23,14 @@ from rankstream.models.entropy.pool import PoolGuide
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 WORKER_ENDED = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
-"""What is raised when the process of a worker ends, by loky and by Dask."""
+"""Names of the exceptions of loky and Dask for a worker that was killed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """One market to fit: its key, counts and seed, the method, the columns of the key, and the digest of all that.
+    """One market to fit: its key and its columns, counts, seed, method, and the digest of these.
 
-    ``pool`` is what it may borrow, ``about`` what its model remembers of the reading.
+    ``pool`` is the pool it may borrow from; ``about`` are facts about the reading to store with its model.
     """
 
     key: Market
@@ -43,7 +43,7 @@ class Work:
     about: dict[str, Any] = field(default_factory=dict)
 
     def chosen(self, task: Task) -> Method:
-        """The method; with the pool among the guides where it is maximum entropy."""
+        """Return the method; for maximum entropy, with the pool among its guides."""
         method = make(self.method) or pick(task)
         if self.pool is not None and takes_pool(method):
             return replace(method, prior=self.pool)
@@ -51,12 +51,12 @@ class Work:
 
 
 def takes_pool(method: Method) -> TypeGuard[MaxEntropy]:
-    """Whether a method weighs guides, so that a pool can be one of them."""
+    """Return whether a method weights guides, so that a pool can be one of them."""
     return isinstance(method, MaxEntropy) and method.prior == "held-out"
 
 
 def fit_market(work: Work) -> tuple[MarketFit, str | None]:
-    """Fit one market; whatever goes wrong is a row that says so."""
+    """Fit one market; an error becomes a failed row."""
     began, offers = perf_counter(), work.counts.assortments
     facts: dict[str, Any] = {
         "choices": float(work.counts.observations), "offers": offers.n_offers, "items": offers.n_items,
@@ -64,10 +64,10 @@ def fit_market(work: Work) -> tuple[MarketFit, str | None]:
     }  # fmt: skip
     try:
         task = Task(offers, work.counts, work.seed)
-        found = run_task(task, work.chosen(task))
-        certificate = found.certificate
-        text = found.model.note(
-            method=found.method.name,
+        fit = run_task(task, work.chosen(task))
+        certificate = fit.certificate
+        text = fit.model.note(
+            method=fit.method.name,
             seed=work.seed,
             market=dict(zip(work.by, work.key, strict=True)),
             certificate={"distance": float(certificate.upper), "gap": float(certificate.gap)},
@@ -76,13 +76,13 @@ def fit_market(work: Work) -> tuple[MarketFit, str | None]:
             version=VERSION,
             **work.about,
         ).to_text()
-    except Exception as error:  # our own as they are, others with their kind
+    except Exception as error:  # our own messages as they are, others with their type
         words = " ".join(str(error).split())
         reason = words if type(error) is ValueError and words else f"{type(error).__name__}: {words}".rstrip(": ")
         return MarketFit(work.key, "failed", error=reason, seconds=perf_counter() - began, **facts), None
-    pooled = found.model.about.get("prediction", {}).get("weights", {}).get("pool")
+    pooled = fit.model.about.get("prediction", {}).get("weights", {}).get("pool")
     row = MarketFit(
-        work.key, "done", method=found.method.name, distance=float(certificate.upper), gap=float(certificate.gap),
+        work.key, "done", method=fit.method.name, distance=float(certificate.upper), gap=float(certificate.gap),
         seconds=perf_counter() - began, pooled=pooled, file=file_of(work.key),
         written=bytes_digest(text.encode()), **facts,
     )  # fmt: skip
@@ -98,7 +98,7 @@ def read_part(part: Partition, by: Sequence[str], how: ReadOptions, on_error: st
 def in_parallel(
     function: Callable[[Given], Result], given: Iterable[Given], n_jobs: int, batch_size: int | str = 1
 ) -> Iterator[Result]:
-    """The results as they come, in whatever order; what is given is asked for as workers become free."""
+    """Yield results as they finish, in any order; the inputs are consumed as workers become free."""
     from joblib import Parallel, delayed
 
     work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=batch_size, pre_dispatch="2*n_jobs")
@@ -106,26 +106,26 @@ def in_parallel(
 
 
 def fit_all(works: Iterator[Work], n_jobs: int) -> Iterator[tuple[MarketFit, str | None]]:
-    """Fit markets, small ones in batches; where a worker's process ends, those under way are tried again, one by one.
+    """Fit markets, small ones in batches; if a worker is killed, retry those in progress one by one.
 
-    So a market that takes not enough memory fails alone.
+    So a market that needs too much memory fails alone.
     """
-    under_way = dict[Market, Work]()
+    in_progress = dict[Market, Work]()
 
     def handed_out() -> Iterator[Work]:
         for work in works:
-            under_way[work.key] = work
+            in_progress[work.key] = work
             yield work
 
     while True:
         try:
             for row, text in in_parallel(fit_market, handed_out(), n_jobs, "auto"):
-                under_way.pop(row.key, None)
+                in_progress.pop(row.key, None)
                 yield row, text
         except Exception as error:
             _check_ended(error)
-            alone = list(under_way.values())
-            under_way.clear()
+            alone = list(in_progress.values())
+            in_progress.clear()
             for work in alone:
                 yield _fit_alone(work)
             continue
@@ -142,6 +142,6 @@ def _fit_alone(work: Work) -> tuple[MarketFit, str | None]:
 
 
 def _check_ended(error: Any) -> None:
-    """Raise what is anything else than the end of a worker."""
+    """Raise the error again unless it means that a worker was killed."""
     if type(error).__name__ not in WORKER_ENDED:
         raise error

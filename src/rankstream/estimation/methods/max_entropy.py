@@ -1,4 +1,4 @@
-"""Maximum entropy as a method: the predictor of offers that nobody has seen."""
+"""Maximum entropy as a method: the best predictor of new offers."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -23,24 +23,23 @@ FIT_PART = 0.9
 class MaxEntropy:
     """The distribution over all rankings nearest to a prior among those that fit as well as noise allows.
 
-    It predicts offers that nobody has seen best, and is the default wherever its exact program is small.
+    It predicts new offers best, and is the default if its exact program is small.
 
     Parameters
     ----------
     prior : "held-out", "default", "stacked", RankingLaw or PoolGuide
-        What the fit starts from, and what decides where there are no data. ``"held-out"``: logit, latent classes of
-        several sizes, normal taste, Markov chain and uniform, weighted by how well they predict held-out offers.
-        The other two are those of version 0.2: 0.1 logit, 0.45 latent classes and 0.45 Markov chain, or these three
-        with weights of their own.
-        Where items have an order that is made of chains, such as price levels, guides keep it: logits and latent
-        classes whose demand falls, with and without a price coefficient; the other two are refused.
+        The start of the fit, which decides where there are no data. ``"held-out"``: logit, latent classes of several
+        sizes, normal taste, Markov chain and uniform, weighted by how well they predict held-out offers. The other two
+        are those of version 0.2: 0.1 logit, 0.45 latent classes and 0.45 Markov chain, or these three with fitted
+        weights. If items have an order made of chains, such as price levels, the guides respect it (logits and latent
+        classes with falling demand, with and without a price coefficient), and only ``"held-out"`` is allowed.
     trust : float, "auto" or None
-        How many times their sampling variance squared errors may be: larger stays nearer to the prior, None keeps it.
-        ``"auto"`` is chosen on the same held-out offers; 30 for priors of other kinds.
+        Allowed squared errors, as a multiple of the sampling variance: larger stays nearer to the prior, None keeps the
+        prior. ``"auto"`` is chosen on the same held-out offers, and is 30 for other priors.
     tolerance_nats : float
         The duality gap at which the fit ends.
     max_rounds : int
-        How often the exact program is run at most.
+        Maximum number of runs of the exact program.
     """
 
     name: ClassVar[str] = "max-entropy"
@@ -52,15 +51,15 @@ class MaxEntropy:
 
     def fit(self, task: Task) -> Estimate[Any]:
         """As ``Method`` says; a tenth of the time is for the certificate."""
-        found = self.entropy_fit(replace(task, watch=until(task.watch, FIT_PART)))
-        return replace(estimate_of(found.model, task, found.evaluations, found.converged), details=found)
+        fit = self.entropy_fit(replace(task, watch=until(task.watch, FIT_PART)))
+        return replace(estimate_of(fit.model, task, fit.evaluations, fit.converged), details=fit)
 
     def model(self, task: Task) -> ChoiceModel:
         """Fit; see ``Method``."""
         return self.entropy_fit(task).model
 
     def entropy_fit(self, task: Task) -> EntropyFit:
-        """Return the fit, with what refits begin from."""
+        """Return the fit, with the state that refits start from."""
         task.require_still(self.name)
         if task.assortments.n_items < 2:
             raise ValueError(f"The method {self.name!r} needs at least two items: use 'nearest', or let 'auto' pick.")

@@ -1,4 +1,4 @@
-"""Models with a fixed number of parameters, and the likeliest ranking model, as methods: what people use instead."""
+"""Parametric models, and the ranking model of maximum likelihood, as methods."""
 
 from abc import ABC
 from collections.abc import Callable, Sequence
@@ -19,16 +19,16 @@ from rankstream.solver.runs import Estimate
 
 
 class _FittedMethod(ABC):
-    """What the methods with parameters share: a model of the counts, certified like any other."""
+    """Base class of parametric methods."""
 
     name: ClassVar[str]
-    function: ClassVar[Callable[..., Fitted]]  # whose keywords are the settings, without the unit in their names
-    prices: ClassVar[bool] = False  # whether it reads the prices of its items
+    function: ClassVar[Callable[..., Fitted]]  # takes the settings as keywords, without the unit in their names
+    prices: ClassVar[bool] = False  # whether it uses the prices in labels
 
     def fit(self, task: Task) -> Estimate[Any]:
         """Return the fitted model, with its certificate."""
-        found = self.model(task)
-        return estimate_of(found, task, found.iterations, found.converged)
+        model = self.model(task)
+        return estimate_of(model, task, model.iterations, model.converged)
 
     def model(self, task: Task) -> Fitted:
         """Return the fitted model alone."""
@@ -40,7 +40,7 @@ class _FittedMethod(ABC):
         return self._model(task)
 
     def _model(self, task: Task) -> Fitted:
-        """The fit itself, to choices that stand still."""
+        """Fit the model to static choices."""
         settings = {name.removesuffix("_nats"): value for name, value in vars(self).items()}
         return type(self).function(task.counts, **settings, seed=task.seed, watch=task.watch)
 
@@ -48,9 +48,9 @@ class _FittedMethod(ABC):
 @old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class Logit(_FittedMethod):
-    """One multinomial logit: every item has one attraction. Hard to beat with few choices of one kind of customer.
+    """One multinomial logit, with an attraction for every item. Hard to beat with few choices of similar customers.
 
-    ``smoothing`` is in imaginary choices of every item; ``max_rounds`` are Newton steps.
+    ``smoothing`` is a number of pseudo-choices of every item; ``max_rounds`` are Newton steps.
     """
 
     name: ClassVar[str] = "mnl"
@@ -65,24 +65,23 @@ class Logit(_FittedMethod):
 @old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class LatentClass(_FittedMethod):
-    """A mixture of logits, one for each kind of customer.
+    """A mixture of logits, one for each class of customers.
 
     Parameters
     ----------
     classes : int, "cv" or "bic"
-        How many kinds; or the number among ``tried`` with the highest likelihood of held-out offers ("cv"), or with the
-        least Bayesian information criterion ("bic"), which prefers fewer.
+        Number of classes; or the number among ``tried`` with the highest likelihood of held-out offers ("cv"), or with
+        the smallest Bayesian information criterion ("bic"), which prefers fewer.
     tried : sequence of int
-        The numbers to try, until two in a row were worse.
+        The numbers to try, until two in a row are worse.
     starts : int
-        How many random starts; the likeliest end counts. One while "cv" tries numbers.
+        Number of random starts, of which the most likely result counts; one while "cv" tries numbers.
     smoothing : float
-        In each class every item gets this many imaginary choices from an offer of all items, and each class as many
-        customers.
+        Pseudo-choices of every item in each class, from an offer of all items; and pseudo-customers of each class.
     tolerance_nats : float
         A start ends when three steps gain less than this per choice.
     max_rounds : int
-        The most steps of a start.
+        Maximum number of steps of a start.
     """
 
     name: ClassVar[str] = "latent-class"
@@ -99,10 +98,10 @@ class LatentClass(_FittedMethod):
 @old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class MarkovChain(_FittedMethod):
-    """Customers who miss their favourite move on until they meet something on offer.
+    """The Markov chain choice model: customers whose favourite is missing move on until they reach an offered item.
 
-    ``starts``, ``tolerance_nats`` and ``max_rounds`` are as for latent classes. For each item, ``smoothing`` imaginary
-    moves follow the logit's: there are many transitions, and what the data leave open is then as in the logit.
+    ``starts``, ``tolerance_nats`` and ``max_rounds`` are as for latent classes. Each item has ``smoothing``
+    pseudo-transitions by the logit, so that transitions without data are those of the logit.
     """
 
     name: ClassVar[str] = "markov-chain"
@@ -116,9 +115,9 @@ class MarkovChain(_FittedMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class PricedLogit(_FittedMethod):
-    """One logit with a constant per item and a price coefficient; prices are those of labels such as ``tea @ 3.50``.
+    """One logit with a constant per item and a price coefficient; labels such as ``tea @ 3.50`` have the prices.
 
-    The coefficient is above 0: nobody prefers to pay more. ``smoothing`` is in imaginary choices of every item.
+    Demand always falls with the price. ``smoothing`` is a number of pseudo-choices of every item.
     """
 
     name: ClassVar[str] = "mnl-price"
@@ -131,9 +130,9 @@ class PricedLogit(_FittedMethod):
 @old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class PricedClasses(LatentClass):
-    """Latent classes of logits, each with constants and a price coefficient of its own.
+    """Latent classes of logits, each with its own constants and price coefficient.
 
-    The parameters are those of ``LatentClass``; ``tolerance_nats`` is what one step gains.
+    The parameters are those of ``LatentClass``; a start ends when one step gains less than ``tolerance_nats``.
     """
 
     name: ClassVar[str] = "latent-class-price"
@@ -148,7 +147,7 @@ class PricedClasses(LatentClass):
 class Likelihood:
     """The distribution over rankings of maximum likelihood, proven up to ``tolerance_nats`` per choice (Appendix B.2).
 
-    ``ties`` says which of the rankings that choose alike is kept; ``max_rounds`` are steps of the interior point.
+    ``ties`` is the rule among rankings with the same choices; ``max_rounds`` are steps of the interior-point method.
     """
 
     name: ClassVar[str] = "mle"
@@ -159,8 +158,8 @@ class Likelihood:
 
     def fit(self, task: Task) -> Estimate[Any]:
         """Return the fitted model, with its certificate."""
-        found = self._fit(task)
-        return estimate_of(found.model, task, found.iterations, found.proven)
+        fit = self._fit(task)
+        return estimate_of(fit.model, task, fit.iterations, fit.proven)
 
     def model(self, task: Task) -> ChoiceModel:
         """Return the fitted model alone."""

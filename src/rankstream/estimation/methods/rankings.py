@@ -1,4 +1,4 @@
-"""Methods that find a mixture of few rankings: the paper's solver for data that move, and the nearest mixture."""
+"""Methods that find a mixture of few rankings: the paper's solver for streams, and the nearest mixture."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -19,35 +19,35 @@ from rankstream.solver.loop import make_solver
 from rankstream.solver.runs import CHUNK_ROUNDS, Estimate, Run
 
 ROUNDS_PART = 0.9
-"""The part of the time for rounds where the oracle is a search; the rest is for a proof. No benchmark chose it."""
+"""The part of the time for rounds if the oracle is a search; the rest is for a proof. Not tuned."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrimalDual:
-    """The paper's solver, round by round: for data that keep changing, and for every distance and learner.
+    """The paper's solver, round by round: for streams, and for every distance and learner.
 
     Parameters
     ----------
     distance : str or Distance
-        What is minimised: "l1", "l2", "linf", "kl", "max-difference", "squared-l2", "l1.5", ... or an object.
+        The distance to minimise: "l1", "l2", "linf", "kl", "max-difference", "squared-l2", "l1.5", ... or an object.
     learner : str or Learner
         The dual player: "mirror-descent", "dual-averaging", "follow-the-leader", ... or an object.
     weights : "observations" or "equal"
-        Whether offers of counts weigh by the root of their observations (for "kl" by their share).
+        Whether offers of counts are weighted by the root of their observations (for "kl" by their share).
     smoothing : float, optional
-        Of a distance given by name; without it the best for the horizon where the learner needs some, else none.
+        Smoothing of a distance given by name (default: the best for the horizon if the learner needs it, else none).
     oracle : Oracle, optional
-        What finds the cheapest ranking; without it ``oracles.auto`` chooses.
+        The oracle that finds the cheapest ranking (default: ``oracles.auto``).
     ties : "random", "first" or "last"
-        Which of the rankings that choose alike from all offers is kept.
+        The rule among rankings with the same choices from all offers.
     tolerance_mae : float
         The mean absolute error against the averaged frequencies at which the rounds end.
     gap : float, optional
         End at this certified gap instead.
     max_rounds : int
-        The most rounds, and the horizon T where the learner needs one.
+        Maximum number of rounds, and the horizon T if the learner needs one.
     certify_every : int, optional
-        After how many rounds the certified gap is noted in the history.
+        Number of rounds between certified gaps in the history.
     """
 
     name: ClassVar[str] = "primal-dual"

@@ -1,4 +1,4 @@
-"""What a method is, and which one: by name, or the best for the data at hand."""
+"""The protocol of methods, and their selection: by name, or the best for the data."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -22,7 +22,7 @@ from rankstream.solver.runs import Estimate
 
 
 class Method(Protocol):
-    """A way of fitting: its settings, its name, and which of the settings says when the fit is good enough."""
+    """An estimation method: its settings, its name, and the name of the setting that stops the fit."""
 
     name: ClassVar[str]
     tolerance: ClassVar[str]
@@ -43,9 +43,9 @@ WITH_PRICES: dict[str, Callable[..., Method]] = {kind.name: kind for kind in (Pr
 
 
 def make(method: str | Method, tolerance: float | None = None, **settings: Any) -> Method | None:
-    """Return a method from its name and settings; None for ``"auto"``, which is picked when the data are known.
+    """Return a method from its name and settings; None for ``"auto"``, which depends on the data.
 
-    ``tolerance`` is the setting that stops the fit, whatever its unit is.
+    ``tolerance`` is the setting that stops the fit, in the unit of the method.
 
     Examples
     --------
@@ -55,10 +55,9 @@ def make(method: str | Method, tolerance: float | None = None, **settings: Any) 
     if not isinstance(method, str):
         if isinstance(method, type) or not hasattr(method, "fit"):
             raise ValueError(f"{method!r} is neither the name of a method nor its settings: see rankstream.methods.")
-        if given := [*settings, *(["tolerance"] if tolerance is not None else [])]:
-            raise ValueError(
-                f"{given[0]!r} needs the name of a method: set it in {type(method).__name__}(...) instead."
-            )
+        extra = next(iter(settings), None if tolerance is None else "tolerance")
+        if extra is not None:
+            raise ValueError(f"{extra!r} needs the name of a method: set it in {type(method).__name__}(...) instead.")
         return method
     if method == "auto":
         if settings:
@@ -68,8 +67,10 @@ def make(method: str | Method, tolerance: float | None = None, **settings: Any) 
     if method not in known:
         raise ValueError(f"Unknown method {method!r}: choose one of {', '.join(map(repr, ('auto', *known)))}.")
     kind: Any = known[method]
-    if unknown := [name for name in settings if name not in (names := [field.name for field in fields(kind)])]:
-        raise ValueError(f"The method {method!r} has no setting {unknown[0]!r}: choose from {', '.join(names)}.")
+    names = [field.name for field in fields(kind)]
+    for name in settings:
+        if name not in names:
+            raise ValueError(f"The method {method!r} has no setting {name!r}: choose from {', '.join(names)}.")
     if tolerance is not None and not kind.tolerance:
         raise ValueError(f"The method {method!r} has no tolerance: leave it out.")
     return known[method](**settings | ({} if tolerance is None else {kind.tolerance: tolerance}))
@@ -78,14 +79,14 @@ def make(method: str | Method, tolerance: float | None = None, **settings: Any) 
 def pick(task: Task, tolerance: float | None = None, budget: float | None = None) -> Method:
     """Pick the method for ``"auto"``; ``explain`` says why.
 
-    - Data that keep moving: ``PrimalDual``, which plays a round on whatever has come.
-    - Data that stand still, of up to 64 items: ``MaxEntropy``, which predicts unseen offers best, where it is predicted
-      to take at most 60 s and 2 GB; with a ``budget`` four times that, and never less than 10 s. Not where the items
-      have an order that is not made of chains, as price levels are.
+    - Streams: ``PrimalDual``, which plays a round on the current data.
+    - Static data of up to 64 items: ``MaxEntropy``, which predicts new offers best, if its predicted cost is at most
+      60 s (with a ``budget`` four times that, and never less than 10 s) and 2 GB. Not if the items have an order that
+      is not made of chains, unlike price levels.
     - Larger data with an exact oracle: ``Nearest``, which proves the most with the fewest rankings.
-    - Beyond that: ``PrimalDual``, which needs one answer of the oracle at a time.
+    - Otherwise: ``PrimalDual``, which needs one answer of the oracle at a time.
 
-    Seconds are predicted from the sizes of the data, and never timed: the same data give the same method everywhere.
+    The cost is predicted from the sizes of the data, not timed: the same data give the same method everywhere.
     """
     if not task.stands_still:
         name = "primal-dual"
@@ -99,7 +100,7 @@ def pick(task: Task, tolerance: float | None = None, budget: float | None = None
 
 
 def explain(counts: ChoiceCounts, budget: float | None = None) -> str:
-    """Which method ``"auto"`` picks for these counts, why, and the work that other methods are predicted to be.
+    """Explain which method ``"auto"`` picks for these counts and why, with the predicted cost of other methods.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How much work a method is: CPU seconds and memory, predicted from the sizes of the data and never timed here.
+"""The cost of a method in CPU seconds and memory, predicted from the sizes of the data and never timed.
 
 So the same data give the same method on every machine.
 """
@@ -44,9 +44,9 @@ class PredictedWork(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """Of the offers with choices; ``sets`` are the unions of offers, 0 where they are too many for an exact program.
+    """Sizes of the offers with choices; ``sets`` counts the unions of offers, 0 if too many for an exact program.
 
-    Where items have an order, such as price levels, there are no Markov chains.
+    If items have an order, such as price levels, there are no Markov chains.
     """
 
     items: int
@@ -58,7 +58,7 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(counts: ChoiceCounts) -> Sizes:
-    """The sizes that the work depends on."""
+    """Return the sizes that the cost depends on."""
     from rankstream.oracles.tables.lattice import TooManyUnionsError, unions
 
     data = observed(counts)
@@ -75,18 +75,20 @@ def sizes_of(counts: ChoiceCounts) -> Sizes:
 
 
 def terms(sizes: Sizes) -> dict[str, tuple[float, ...]]:
-    """What the seconds of each method are a weighted sum of; the first is what takes as long whatever the sizes."""
+    """Return the terms whose weighted sum is the time of each method; the first is the constant."""
     steps = min(sizes.choices, MAX_EXACT_CHOICES) ** STEPS_POWER
     mixtures = sizes.coordinates * steps
     chains = 0.0 if sizes.ordered else sizes.offers * sizes.items**3 * steps
     folds = n_folds(sizes.offers)
     sampled = 0 if sizes.sets else sizes.coordinates
     program = sizes.sets * sizes.items * (1 if sizes.ordered else sizes.items)
-    alone = 5.0 if sizes.ordered else 1.0  # logits with a price take longer
-    found: dict[str, tuple[float, ...]] = {"max-entropy": (alone, folds * mixtures, folds * chains, program, sampled)}
-    if sizes.ordered:  # which the others refuse
-        return found
-    return found | {
+    constant = 5.0 if sizes.ordered else 1.0  # logits with a price take longer
+    amounts: dict[str, tuple[float, ...]] = {
+        "max-entropy": (constant, folds * mixtures, folds * chains, program, sampled)
+    }
+    if sizes.ordered:  # the other methods do not support an order
+        return amounts
+    return amounts | {
         "latent-class": (1.0, mixtures),
         "markov-chain": (1.0, chains),
         "mnl": (1.0, sizes.offers * sizes.items**2),
@@ -94,29 +96,29 @@ def terms(sizes: Sizes) -> dict[str, tuple[float, ...]]:
 
 
 def predict_work(counts: ChoiceCounts) -> dict[str, PredictedWork]:
-    """Predict CPU seconds and memory of the methods that run to their end; the others improve while there is time."""
+    """Predict CPU seconds and memory of the methods that run to completion; others improve while there is time."""
     sizes = sizes_of(counts)
     tables = sizes.sets * (8.0 * sizes.items * (9 + sizes.items) + 1500.0)  # of a chain, and of about 60 classes
     sampled = 0.0 if sizes.sets else 8.0 * sizes.coordinates * (SAMPLES + MAX_FOLDS * N_DRAWN_RANKINGS)
-    found = {}
+    work = {}
     for name, amounts in terms(sizes).items():
-        seconds = sum(one * amount for one, amount in zip(SECONDS[name], amounts, strict=True))
-        found[name] = PredictedWork(seconds, tables + sampled if name == "max-entropy" else 100.0 * sizes.coordinates)
-    return found
+        seconds = sum(unit * amount for unit, amount in zip(SECONDS[name], amounts, strict=True))
+        work[name] = PredictedWork(seconds, tables + sampled if name == "max-entropy" else 100.0 * sizes.coordinates)
+    return work
 
 
 def affords_max_entropy(counts: ChoiceCounts, budget: float | None = None) -> tuple[bool, str]:
-    """Whether maximum entropy is worth its work within a budget of CPU seconds, and why or why not.
+    """Return whether maximum entropy is affordable within a budget of CPU seconds, and the reason.
 
-    With a budget it may be predicted to take four times that: cut short, it still predicts better than the others.
+    Its predicted time may be four times the budget: even cut short, it predicts better than the others.
     """
     offers = observed(counts).assortments
     if not 1 < offers.n_items <= MAX_ITEMS:
         return False, f"it needs 2 to {MAX_ITEMS} items, and there are {offers.n_items}"
     if offers.chains is None:
         return False, "the order of the items is not made of chains"
-    most = DEFAULT_SECONDS if budget is None else max(MIN_SECONDS, MAX_OVERRUN * budget)
+    limit = DEFAULT_SECONDS if budget is None else max(MIN_SECONDS, MAX_OVERRUN * budget)
     work = predict_work(counts)["max-entropy"]
     if work.bytes > MAX_BYTES:
         return False, f"it needs {work.bytes / 2**30:.1f} GB, and may have {MAX_BYTES / 2**30:.0f}"
-    return work.seconds <= most, f"it takes {work}, and may take {most:g} s"
+    return work.seconds <= limit, f"it takes {work}, and may take {limit:g} s"

@@ -1,4 +1,4 @@
-"""Server-sent events: how far a market is, its gap, and changes that were noticed, as they happen."""
+"""Server-sent events: the progress of a market, its certified gap, and detected changes."""
 
 import asyncio
 import json
@@ -12,11 +12,11 @@ from rankstream.service.hub import Service
 from rankstream.service.limits import RefusedError
 
 PAUSE = 0.5
-SILENCE = 15.0  # seconds after which a line is sent that says nothing, so that nobody on the way gives up
+SILENCE = 15.0  # seconds without an event after which a comment is sent, so that proxies keep the connection
 
 
 def event(name: str, content: dict[str, Any]) -> str:
-    r"""An event as it is sent.
+    r"""Format an event.
 
     >>> event("gap", {"gap": 0.1})
     'event: gap\ndata: {"gap": 0.1}\n\n'
@@ -25,21 +25,20 @@ def event(name: str, content: dict[str, Any]) -> str:
 
 
 def look(service: Service, market: str) -> dict[str, Any]:
-    """What a listener is told of, by the names of events; alarms are those so far."""
+    """Return the current state of a market by the name of the event; "alarm" lists all alarms so far."""
     row = service.row(market)
-    found: dict[str, Any] = {"records": {"records": row.records, "learned": service.published.learned(row)}}
+    state: dict[str, Any] = {"records": {"records": row.records, "learned": service.published.learned(row)}}
     published = service.published.of(row)
     if published is not None:
-        facts = published.facts
-        found["gap"] = {"gap": facts["gap"], "distance": facts["distance"], "position": facts["position"]}
-        found["alarm"] = facts["alarms"]
-    elif (progress := (service.published.listing(row) or {}).get("progress")) is not None:
-        found["progress"] = progress
-    return found
+        state["gap"] = {name: published.facts[name] for name in ("gap", "distance", "position")}
+        state["alarm"] = published.facts["alarms"]
+        return state
+    progress = (service.published.listing(row) or {}).get("progress")
+    return state if progress is None else state | {"progress": progress}
 
 
 async def stream(service: Service, market: str) -> AsyncIterator[str]:
-    """Everything as it is now, then what changes, until the listener or the server is gone."""
+    """Yield the current state, then changes, until the client or the server is gone."""
     before: dict[str, Any] = {}
     quiet = 0.0
     while not service.is_closing:
@@ -61,7 +60,7 @@ async def stream(service: Service, market: str) -> AsyncIterator[str]:
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events of a market to one more listener, who is counted at once: many may arrive together."""
+    """The event stream of one client, which is counted at once because many may connect together."""
 
     media_type = "text/event-stream"
 
@@ -72,7 +71,7 @@ class EventStream(StreamingResponse):
         super().__init__(stream(service, market), status_code)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the listener or the server is gone."""
+        """Send events until the client or the server is gone."""
         try:
             await super().__call__(scope, receive, send)
         finally:

@@ -15,34 +15,34 @@ from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError
 
 COOKIE = "rankstream-token"
-"""The cookie with the token of somebody who logged in on the page; behind it comes the port (``cookie_name``)."""
+"""The cookie with the token of a user of the page; the port is appended (``cookie_name``)."""
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 KINDS = ("application/json", "application/x-ndjson")
-"""No page of another site can send these without asking first, which is never allowed."""
+"""Browsers send these from another site only after a CORS preflight, which this server never allows."""
 
 FORM = "application/x-www-form-urlencoded"
-"""What our own pages send; they check themselves which site a form comes from."""
+"""The type of our own forms, whose routes check the origin."""
 FILE = "application/octet-stream"
-"""A file that is uploaded on the page; as with ``KINDS``, another site would have to ask first."""
+"""The type of files uploaded on the page; it needs a preflight as well."""
 
 RIGHTS = {"choices": "write", "settings": "manage", "predict": "read", "decide": "read", "next-offer": "read",
           "preferences": "manage", "upload": "manage", "reading": "manage", "import": "manage"}  # fmt: skip
-"""What a token must allow for a request with a body, by the last word of its path."""
+"""The permission that a request with a body needs, by the last part of its path."""
 LARGE_BODY = 65_536  # bytes above which bodies share ``ServiceLimits.bodies`` and are parsed one at a time
 MAX_BODY_SECONDS, MAX_DISCARD_SECONDS = 30.0, 5.0
 MAX_COMMAS, MAX_BRACKETS = 100_000, 25_000
-"""How many values and lists a question may have: parsing that many takes about 30 ms."""
+"""Limits on the values and lists of a question: parsing that many takes about 30 ms."""
 
 
 def refusal(refused: RefusedError) -> JSONResponse:
-    """The answer to a request that is refused."""
+    """Return the response to a rejected request."""
     return JSONResponse({"error": refused.sentence}, refused.status, refused.headers)
 
 
 class Guard:
-    """Passes requests on that name this server, carry the token they need, and are not too large.
+    """Middleware that passes on requests with the right host, token and size.
 
-    A body is read only after the token was checked, so that nobody without one can make the server work.
+    The token is checked before the body is read, so that clients without one cannot cause work.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -66,7 +66,7 @@ class Guard:
                 headers.setdefault("X-Content-Type-Options", "nosniff")
                 headers.setdefault("Cache-Control", "no-store")
                 if status < 400 and scope["path"].startswith(("/v1/", "/markets", "/page/")) and "connection" in state:
-                    state["connection"].is_trusted = status != 303  # which is the way to log in
+                    state["connection"].is_trusted = status != 303  # 303 redirects to the login page
             await send(message)
 
         try:
@@ -107,7 +107,7 @@ class Guard:
         size = headers.get("content-length", ["0"])[-1]
         self.service.limits.check(limit, int(size) if size.isdecimal() else 0)
         if limit == "upload":
-            return receive  # its route writes it to disk as it arrives
+            return receive  # the route writes it to disk as it arrives
         try:
             async with asyncio.timeout(MAX_BODY_SECONDS):
                 await self._read(receive, body, limit)
@@ -115,14 +115,14 @@ class Guard:
             raise RefusedError(408, "The body did not arrive in time: send it again, in smaller parts.") from None
         content = b"".join(body.parts)
         body.parts.clear()
-        if limit == "question":  # before it is parsed; commas and brackets in names count, too
+        if limit == "question":  # checked before parsing, so commas and brackets in names count as well
             words = f"The question has more than {MAX_COMMAS:,} values or {MAX_BRACKETS:,} lists: ask several times."
             if content.count(b",") > MAX_COMMAS or content.count(b"[") + content.count(b"{") > MAX_BRACKETS:
                 raise RefusedError(413, words)
         return _replayed(content, receive, self._turn if len(content) > LARGE_BODY else None)
 
     def _size_limit(self, path: str, headers: dict[str, list[str]]) -> str | None:
-        """Return the limit of the body of a request that may be sent; None where nothing will read the body."""
+        """Check the token of a request; return the name of its size limit, or None if no route reads its body."""
         tokens = self.service.tokens
         match path.split("/")[1:]:
             case ["v1", "markets", market, word] if word in RIGHTS:
@@ -137,9 +137,9 @@ class Guard:
         return None
 
     async def _discard(self, receive: Receive) -> dict[str, str]:
-        """Skip what is still being sent, from one connection at a time; the header to close one that takes too long.
+        """Read and drop the rest of a body, because clients read the answer only after sending all of it.
 
-        Whoever sends a large body reads the answer only afterwards.
+        One connection at a time; one that takes too long gets a header that closes it.
         """
         try:
             async with asyncio.timeout(MAX_DISCARD_SECONDS), self._discarding:
@@ -150,7 +150,7 @@ class Guard:
         return {}
 
     async def _read(self, receive: Receive, body: "Body", limit: str) -> None:
-        """Read a body, and count it as soon as it is large."""
+        """Read a body; a large one counts towards the limit on large bodies in memory."""
         more = True
         while more:
             message: Any = await receive()
@@ -168,7 +168,7 @@ class Guard:
 
 
 class Body:
-    """A body while it arrives; ``counted`` bytes of it count among the large ones."""
+    """A body while it arrives; ``counted`` bytes of it count as large."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -177,7 +177,7 @@ class Body:
 
 
 def check_origin(origin: str, host: str) -> None:
-    """Refuse what was not sent by a page of this server: a browser names the page's site, and no other can change that.
+    """Raise a RefusedError unless a page of this server sent the request; browsers set the Origin header.
 
     >>> check_origin("http://Localhost:8000", "localhost:8000")
     """
@@ -191,7 +191,7 @@ def check_origin(origin: str, host: str) -> None:
 
 
 def cookie_name(host: str) -> str:
-    """The name of the cookie: browsers send cookies to all ports of a machine, and each server has its own.
+    """Return the name of the cookie, with the port because browsers send cookies to all ports of a host.
 
     >>> cookie_name("localhost:8000"), cookie_name("shop.example")
     ('rankstream-token-8000', 'rankstream-token')
@@ -201,23 +201,23 @@ def cookie_name(host: str) -> str:
 
 
 def token_of(cookies: str, host: str) -> str | None:
-    """The token in a Cookie header, as a program would send it."""
+    """Return the token in a Cookie header as an Authorization header."""
     token = cookie_parser(cookies).get(cookie_name(host))
     return None if token is None else f"Bearer {token}"
 
 
 def _replayed(body: bytes, receive: Receive, turn: asyncio.Lock | None = None) -> Receive:
-    """A body that was read, to be read again; then whatever else comes.
+    """Return a ``receive`` that yields a body that was already read.
 
-    Whoever reads it parses it before anything else can run. With a ``turn``, large bodies are handed out one after the
-    other, with pauses of three times as long as parsing took: other requests then wait for few of them.
+    Parsing a body blocks the event loop. With a ``turn``, large bodies are handed out one after the other, with pauses
+    of three times the parsing time, so that other requests do not wait long.
     """
     is_read, loop, began = False, asyncio.get_running_loop(), 0.0
 
     def rest(turn: asyncio.Lock) -> None:
         loop.call_later(3.0 * (loop.time() - began), turn.release)
 
-    async def again() -> Message:
+    async def replay() -> Message:
         nonlocal is_read, began
         if is_read:
             return await receive()
@@ -228,11 +228,11 @@ def _replayed(body: bytes, receive: Receive, turn: asyncio.Lock | None = None) -
             loop.call_soon(rest, turn)
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return again
+    return replay
 
 
 def without_port(host: str) -> str:
-    """The name in a Host header.
+    """Return the host name in a Host header, without the port.
 
     >>> without_port("LocalHost:8000"), without_port("[::1]:8000"), without_port("::1")
     ('localhost', '[::1]', '::1')

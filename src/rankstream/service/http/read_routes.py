@@ -1,4 +1,4 @@
-"""What can be asked: markets, models, predictions, offers to make, customer types, drift, certificates, events."""
+"""Routes that read: markets, models, predictions, offers to make, customer types, drift, certificates, events."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +29,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
 
 
 def as_key(offer: list[Any] | dict[str, float | None]) -> tuple[Any, ...]:
-    """An offer by which its prediction is remembered: the names of its items, or names with prices.
+    """Return an offer as the key of its prediction in the cache: the names of its items, or names with prices.
 
     >>> as_key(["tea ", 7]), as_key({"tea": 3.5})
     (('tea', '7'), (('tea', 3.5),))
@@ -39,40 +39,58 @@ def as_key(offer: list[Any] | dict[str, float | None]) -> tuple[Any, ...]:
     return tuple(str(item).strip() for item in offer)
 
 
+class Questions:
+    """Helpers that the read routes share: find the model of a market, and ask a worker about it."""
+
+    def __init__(self, service: Service, sender: Callable[[Request], str | None]) -> None:
+        self.service, self.sender = service, sender
+
+    def find(self, request: Request, market: str) -> tuple[MarketRow, PublishedModel]:
+        """Return a market and its published model, if the sender may read it."""
+        row = self.service.readable(self.sender(request), market)
+        return row, self.service.model_of(row)
+
+    def head(self, row: MarketRow, published: PublishedModel) -> dict[str, Any]:
+        """Return the fields of every answer from a model."""
+        return {"market": row.name, "model": self.service.about(row, published)}
+
+    async def ask(self, request: Request, market: str, worker: Worker, kind: str, **more: Any) -> tuple[Any, Any]:
+        """Ask a worker a question about the model of a market; return the head of the answer, and its content."""
+        row, published = self.find(request, market)
+        question = {"kind": kind, "market": row.id, "digest": published.digest, **more}
+        return self.head(row, published), await self.service.ask(worker, question)
+
+
 def answering_routes(
     service: Service,
     intervals: Intervals,
     prefix: str = "/v1/markets",
     sender: Callable[[Request], str | None] = sender,
 ) -> APIRouter:
-    """The routes of questions: for programs, or for our own page, whose ``sender`` reads the cookie."""
+    """Return the read routes: for programs, or for our own page, whose ``sender`` reads the cookie."""
     router = APIRouter(prefix=prefix, include_in_schema=prefix.startswith("/v1/"))
+    questions = Questions(service, sender)
+    _add_model_routes(router, questions)
+    _add_prediction_routes(router, questions, intervals)
+    _add_customer_routes(router, questions)
+    _add_history_routes(router, questions)
+    return router
 
-    def found(request: Request, market: str) -> tuple[MarketRow, PublishedModel]:
-        row = service.readable(sender(request), market)
-        return row, service.model_of(row)
 
-    def headed(row: MarketRow, published: PublishedModel) -> dict[str, Any]:
-        return {"market": row.name, "model": service.about(row, published)}
-
-    async def asked(worker: Worker, row: MarketRow, published: PublishedModel, kind: str, **more: Any) -> Any:
-        return await service.ask(worker, {"kind": kind, "market": row.id, "digest": published.digest, **more})
-
-    async def decided(request: Request, market: str, kind: str, body: schemas.Feasible) -> dict[str, Any]:
-        row, published = found(request, market)
-        decision = await asked(service.slow, row, published, kind, constraints=body.model_dump())
-        return {**headed(row, published), "decision": decision}
+def _add_model_routes(router: APIRouter, questions: Questions) -> None:
+    """Add the list of markets, and the model file."""
+    service = questions.service
 
     @router.get("", response_model=schemas.MarketList, responses=problems(), summary="All markets")
     async def get_markets(request: Request) -> dict[str, Any]:
-        """The markets that the token may read, and how far they are."""
-        holder = service.tokens.holder(sender(request))
-        return {"markets": [one for one in service.markets() if holder.allows("read", one.market)]}
+        """The markets that the token may read, with their progress."""
+        holder = service.tokens.holder(questions.sender(request))
+        return {"markets": [market for market in service.markets() if holder.allows("read", market.market)]}
 
     @router.get("/{market}/model", responses={**READ_CODES, **FILE, **TAGGED}, summary="The model file")
     async def get_model(request: Request, market: Market) -> Response:
         """The published model as a file that ``rankstream predict`` and ``rs.load_model`` read."""
-        row, published = found(request, market)
+        row, published = questions.find(request, market)
         about, tag = service.about(row, published), f'"{published.digest}"'
         headers = {
             "Cache-Control": "no-cache",
@@ -80,47 +98,65 @@ def answering_routes(
             "Rankstream-Position": str(about.position),
             "Rankstream-Age": f"{about.age:g}",
         }
-        if tag in [one.strip() for one in request.headers.get("if-none-match", "").split(",")]:
+        if tag in map(str.strip, request.headers.get("if-none-match", "").split(",")):
             return Response(status_code=304, headers=headers)
         text = service.published.text(row, published.digest)
         if text is None:
             raise RefusedError(503, "The model has just been replaced: try again.", Retry_After="1")
         return Response(text, media_type="application/json", headers=headers)
 
+
+def _add_prediction_routes(router: APIRouter, questions: Questions, intervals: Intervals) -> None:
+    """Add predictions and offers to make."""
+    service = questions.service
+
     @router.post(
         "/{market}/predict", response_model=schemas.Predictions, responses=SEND_CODES, summary="Predict shares",
         response_model_exclude_unset=True,
     )  # fmt: skip
     async def predict(request: Request, market: Market, body: schemas.PredictBody) -> dict[str, Any]:
-        """The share of customers who choose each item of an offer, seen before or not; with ``interval``, how sure.
+        """The share of customers who choose each item of an offer, with intervals if requested.
 
-        Intervals come from refits that begin with the first question: ``intervals`` says "not yet" until they are done.
+        Intervals come from bootstrap refits that start with the first request; until they finish, ``intervals`` is
+        "not yet".
         """
-        row, published = found(request, market)
+        row, published = questions.find(request, market)
         service.limits.check("asked", len(body.offers))
         offers = [as_key(offer) for offer in body.offers]
         predictions = await service.predict(row, published, offers)
-        answer = headed(row, published)
+        answer = questions.head(row, published)
         answer["provisional"] = answer["model"].provisional
-        for one in predictions if body.margins else ():
-            one["worth"] = sum((body.margins or {}).get(item, 0.0) * share for item, share in one["shares"].items())
+        if body.margins:
+            for prediction in predictions:
+                shares = prediction["shares"].items()
+                prediction["worth"] = sum(body.margins.get(item, 0.0) * share for item, share in shares)
         if body.interval is not None:
             ends, answer["intervals"] = await intervals.of(row, published, offers, body.interval, body.margins)
-            for place, one in enumerate(predictions):
-                one["intervals"] = None if ends is None else in_order(one["shares"], ends["ends"][place])
+            for place, prediction in enumerate(predictions):
+                prediction["intervals"] = None
+                if ends is not None:
+                    prediction["intervals"] = in_order(prediction["shares"], ends["ends"][place])
                 if ends is not None and ends["worth"]:
-                    one["worth_interval"], one["gain"] = (ends["worth"][place][name][1:] for name in ("worth", "gain"))
+                    worth = ends["worth"][place]
+                    prediction |= {"worth_interval": worth["worth"][1:], "gain": worth["gain"][1:]}
         return {**answer, "predictions": predictions}
 
     @router.post("/{market}/decide", response_model=schemas.Decided, responses=SEND_CODES, summary="The best offer")
     async def decide(request: Request, market: Market, body: schemas.DecideBody) -> dict[str, Any]:
-        """The offer that earns most under constraints, and what is proven of that."""
-        return await decided(request, market, "decide", body)
+        """The offer that earns most under constraints, and whether that is proven."""
+        head, decision = await questions.ask(request, market, service.slow, "decide", constraints=body.model_dump())
+        return {**head, "decision": decision}
 
     @router.post("/{market}/next-offer", response_model=schemas.Decided, responses=SEND_CODES, summary="The next offer")
     async def next_offer(request: Request, market: Market, body: schemas.NextBody) -> dict[str, Any]:
-        """The offer to show to the next customers, to learn and to earn; ask with another seed each time."""
-        return await decided(request, market, "next_offer", body)
+        """The offer to show to the next customers, to learn and to earn; use a new seed each time."""
+        head, decision = await questions.ask(request, market, service.slow, "next_offer", constraints=body.model_dump())
+        return {**head, "decision": decision}
+
+
+def _add_customer_routes(router: APIRouter, questions: Questions) -> None:
+    """Add customer types, substitution and counts."""
+    service = questions.service
 
     @router.get(
         "/{market}/segments", response_model=schemas.SegmentsAnswer, responses=ASK_CODES, summary="Customer types"
@@ -129,24 +165,28 @@ def answering_routes(
         request: Request, market: Market, top: Annotated[int, Query(ge=1, le=1000)] = 10
     ) -> dict[str, Any]:
         """The largest customer types."""
-        row, published = found(request, market)
-        return {**headed(row, published), **await asked(service.quick, row, published, "segments", top=top)}
+        head, content = await questions.ask(request, market, service.quick, "segments", top=top)
+        return {**head, **content}
 
     @router.get(
         "/{market}/substitution", response_model=schemas.SubstitutionAnswer, responses=ASK_CODES,
         summary="What sells instead when an item is gone",
     )  # fmt: skip
     async def substitution(request: Request, market: Market) -> dict[str, Any]:
-        """Each item's share of everything, and who gains when it is gone."""
-        row, published = found(request, market)
-        return {**headed(row, published), **await asked(service.quick, row, published, "substitution")}
+        """Each item's share if all are offered, and what sells instead when it is gone."""
+        head, content = await questions.ask(request, market, service.quick, "substitution")
+        return {**head, **content}
 
     @router.get("/{market}/counts", response_class=Response, responses={**ASK_CODES, **LINES}, summary="The counts")
     async def counts(request: Request, market: Market) -> Response:
         """How often each item of each offer was chosen, as JSON Lines that ``rankstream fit`` reads."""
-        row, published = found(request, market)
-        lines = await asked(service.slow, row, published, "counts")
-        return Response("".join(f"{json.dumps(one)}\n" for one in lines), media_type="application/x-ndjson")
+        _, lines = await questions.ask(request, market, service.slow, "counts")
+        return Response("".join(f"{json.dumps(line)}\n" for line in lines), media_type="application/x-ndjson")
+
+
+def _add_history_routes(router: APIRouter, questions: Questions) -> None:
+    """Add drift, the certificate and events."""
+    service = questions.service
 
     @router.get("/{market}/drift", response_model=schemas.DriftAnswer, responses=ASK_CODES, summary="What changed")
     async def drift(
@@ -156,7 +196,7 @@ def answering_routes(
         level: Annotated[float, Query(gt=0, lt=1, description="False-alarm rate.")] = 0.05,
     ) -> dict[str, Any]:
         """What changed between the earlier and the later half of the latest records in the log."""
-        row = service.readable(sender(request), market)
+        row = service.readable(questions.sender(request), market)
         question = {
             "kind": "drift", "market": row.id, "records": row.records, "last": last, "level": level,
             "price_levels": row.settings.get("price_levels"),
@@ -170,17 +210,15 @@ def answering_routes(
         summary="The certificate",
     )
     async def certificate(request: Request, market: Market) -> dict[str, Any]:
-        """The model's distance from the data, and what is proven about that; changes that were noticed."""
-        row, published = found(request, market)
+        """The model's distance from the data, the proven bound, and detected changes."""
+        row, published = questions.find(request, market)
         proven = {name: published.facts[name] for name in ("distance", "gap", "choices", "alarms")}
-        return {**headed(row, published), "proven_least_distance": published.facts["least"], **proven}
+        return {**questions.head(row, published), "proven_least_distance": published.facts["least"], **proven}
 
     @router.get(
         "/{market}/events", responses={**problems(404, 429), **STREAM}, response_class=EventStream, summary="Events"
     )
     async def get_events(request: Request, market: Market) -> EventStream:
         """Records, the gap and alarms as they happen, as server-sent events."""
-        service.readable(sender(request), market)
+        service.readable(questions.sender(request), market)
         return EventStream(service, market)
-
-    return router

@@ -1,4 +1,4 @@
-"""What requests and answers look like, each with an example: the pages at /openapi.json are made of this."""
+"""Schemas of requests and answers, with examples, for /openapi.json."""
 
 from math import isfinite
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ MAX_LIST = 10_000  # values of one list or object in a question
 
 
 def _numbers(content: Any) -> Any:
-    """Refuse an object at its first value that is no number: to collect thousands of errors would block the server."""
+    """Reject an object at its first value that is not a number; collecting all errors would block the server."""
     if isinstance(content, dict):
         if len(content) > MAX_LIST:
             raise ValueError(f"{len(content):,} items are more than {MAX_LIST:,}")
@@ -47,13 +47,13 @@ PREDICTION: Any = {"offer": ["tea", "pie"], "shares": SHARES, "added": ["nothing
 
 
 def shown(*others: dict[str, Any], **example: Any) -> ConfigDict:
-    """Settings of a class with an example, and others where it can look otherwise, as with prices."""
+    """Return the configuration of a schema with an example, and further examples if there are any."""
     several: dict[str, Any] = {"examples": [example, *others]} if others else {}
     return ConfigDict(extra="forbid", json_schema_extra={"example": example, **several})
 
 
 class ProblemAnswer(BaseModel):
-    """Why there is no answer."""
+    """The reason for a rejected request."""
 
     model_config = shown(error="Unknown market: send choices to it first.")
     error: str
@@ -67,7 +67,7 @@ class ModelAnswer(BaseModel):
 
 
 class Acknowledged(BaseModel):
-    """A batch that is in the log: the position behind its last record, and how many it has."""
+    """A batch that was written to the log: the position after its last record, and its number of records."""
 
     model_config = shown(market="cafe", position=1250, records=50)
     market: str
@@ -76,7 +76,7 @@ class Acknowledged(BaseModel):
 
 
 class MarketList(BaseModel):
-    """All markets that whoever asks may read."""
+    """All markets that the token may read."""
 
     model_config = shown(markets=[MARKET_EXAMPLE])
     markets: list[MarketAnswer]
@@ -118,7 +118,7 @@ class SettingsAnswer(SettingsBody):
 
 
 class PredictBody(BaseModel):
-    """Offers to predict: lists of items, or items with prices where the model knows what prices do."""
+    """Offers to predict: lists of items, or items with prices if the market has price levels."""
 
     model_config = shown({"offers": [PRICED["offered"]]}, offers=[["tea", "pie", "nothing"], ["pie", "nothing"]])
     offers: list[Offer] = Field(min_length=1, max_length=MAX_LIST, fail_fast=True)
@@ -126,12 +126,12 @@ class PredictBody(BaseModel):
         None, description="Confidence level of intervals, such as 0.95. Without it there are none."
     )
     margins: Annotated[dict[str, Finite], BeforeValidator(_numbers)] | None = Field(
-        None, description="What a sale of each item earns, to learn what offers are worth per customer."
+        None, description="What a sale of each item earns; the answer then has the value of each offer per customer."
     )
 
 
 class Predicted(BaseModel):
-    """An offer, and the share of customers who choose each of its items: as ``rankstream predict --json`` has it."""
+    """An offer and the share of customers who choose each item, as in ``rankstream predict --json``."""
 
     model_config = shown(**PREDICTION)
     offer: list[str]
@@ -147,7 +147,7 @@ class Predicted(BaseModel):
 
 
 class Predictions(ModelAnswer):
-    """The predictions, in the order of the question; provisional ones are those of a provisional model."""
+    """Predictions in the order of the request; ``provisional`` is that of the model."""
 
     model_config = shown(**TEA, provisional=False, predictions=[PREDICTION])
     provisional: bool
@@ -156,9 +156,9 @@ class Predictions(ModelAnswer):
 
 
 class Feasible(BaseModel):
-    """Which offers can be made, and what items earn: as for ``rankstream.decide.best_offer``.
+    """Constraints on offers, and what items earn, as for ``rankstream.decide.best_offer``.
 
-    Where items have prices, say what a sale costs: it earns the price less that.
+    If items have prices, give costs: a sale earns the price minus the cost.
     """
 
     margins: Amounts | None = None
@@ -199,7 +199,7 @@ class NextBody(Feasible):
 
 
 class Decided(ModelAnswer):
-    """The offer, what it is worth, and what is proven of that; the fields are those of ``rankstream decide --json``."""
+    """The offer, its value and the proven bound; the fields are those of ``rankstream decide --json``."""
 
     model_config = shown(
         **TEA, decision={"offer": ["pie"], "value": 1.2, "bound": 1.2, "proven": True, "engine": "all offers"}
@@ -208,7 +208,7 @@ class Decided(ModelAnswer):
 
 
 class SegmentAnswer(BaseModel):
-    """A type of customers, and their share."""
+    """A customer type and its share."""
 
     model_config = shown(ranking=["tea", "pie"], share=0.4)
     ranking: list[str]
@@ -216,7 +216,7 @@ class SegmentAnswer(BaseModel):
 
 
 class SegmentsAnswer(ModelAnswer):
-    """The largest customer types; where items have prices, at usual ones."""
+    """The largest customer types, at usual prices if items have prices."""
 
     model_config = shown(**TEA, segments_by="first two choices", segments=[{"ranking": ["tea", "pie"], "share": 0.4}])
     segments_by: Literal["whole rankings", "first two choices"]
@@ -224,7 +224,7 @@ class SegmentsAnswer(ModelAnswer):
 
 
 class ItemMoves(BaseModel):
-    """An item's share of everything, at usual prices if there are some, and who gains when it is gone."""
+    """An item's share if all are offered, at usual prices, and what sells instead when it is gone."""
 
     model_config = shown(item="tea", share=0.6, gains={"pie": 0.7, "nothing": 0.3})
     item: str
@@ -233,14 +233,14 @@ class ItemMoves(BaseModel):
 
 
 class SubstitutionAnswer(ModelAnswer):
-    """Who gains when an item goes, for every item."""
+    """What sells instead when an item is gone, for every item."""
 
     model_config = shown(**TEA, items=[{"item": "tea", "share": 0.6, "gains": {"pie": 0.7, "nothing": 0.3}}])
     items: list[ItemMoves]
 
 
 class DriftAnswer(BaseModel):
-    """What changed between the earlier and the later half of the latest records: as ``rankstream drift --json``."""
+    """What changed between the earlier and the later half of the latest records, as in ``rankstream drift --json``."""
 
     model_config = shown(
         market="cafe", before=600, after=600, compared="choices", level=0.05, control="holm", changed=True,
@@ -271,7 +271,7 @@ class DriftAnswer(BaseModel):
 
 
 class CertificateAnswer(ModelAnswer):
-    """The model's distance from the data, the least that any ranking model has, and what could still be gained."""
+    """The model's distance from the data, the lower bound for any ranking model, and the gap between them."""
 
     model_config = shown(
         **TEA,
@@ -296,7 +296,7 @@ class HealthAnswer(BaseModel):
 
 
 class UploadedFile(BaseModel):
-    """A file that was uploaded, and how people say that it is to be read."""
+    """An uploaded file, and the options to read it."""
 
     model_config = ConfigDict(extra="forbid")
     file: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
@@ -307,7 +307,7 @@ class UploadedFile(BaseModel):
 
 
 class Preferences(BaseModel):
-    """What people told the page: what items earn or cost, what is on the shelf today, and the currency."""
+    """Preferences entered on the page: margins or costs, today's shelf, and the currency."""
 
     model_config = ConfigDict(extra="forbid")
     margins: Annotated[dict[str, Finite], BeforeValidator(_numbers)] = {}

@@ -1,4 +1,4 @@
-"""What can be sent and changed: choices and settings; and whether the server is alive, ready, and how it does."""
+"""Routes that write (choices and settings), and routes for monitoring."""
 
 from hashlib import sha256
 from typing import Annotated, Any
@@ -82,22 +82,22 @@ MEANINGS = {
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The answers that mean that something is wrong, for the documentation."""
-    every = (400, 401, 403, 421, 422, 500, 503, *statuses)
-    return {status: {"model": schemas.ProblemAnswer, "description": MEANINGS[status]} for status in sorted(every)}
+    """Return the error responses of a route, for the documentation."""
+    known = sorted((400, 401, 403, 421, 422, 500, 503, *statuses))
+    return {status: {"model": schemas.ProblemAnswer, "description": MEANINGS[status]} for status in known}
 
 
 READ_CODES, ASK_CODES, SEND_CODES = problems(404, 409), problems(404, 409, 429), problems(404, 409, 413, 415, 429)
-"""Of requests that need a model, that another process answers, and that have a body."""
+"""Error responses of requests that need a model, that a worker answers, and that have a body."""
 
 
 def sender(request: Request) -> str | None:
-    """The header with the token."""
+    """Return the header with the token."""
     return request.headers.get("authorization")
 
 
 def writing_routes(service: Service) -> APIRouter:
-    """The routes of choices and settings."""
+    """Return the routes of choices and settings."""
     router = APIRouter(prefix="/v1/markets/{market}")
 
     @router.post(
@@ -105,7 +105,7 @@ def writing_routes(service: Service) -> APIRouter:
         summary="Send choices",
     )  # fmt: skip
     async def send_choices(request: Request, market: Market, key: Key = None) -> JSONResponse:
-        """Write a batch to the log; it is acknowledged when it is on disk. Without a key, a retry counts twice."""
+        """Write a batch to the log, and answer when it is on disk. Without a key, a retry counts twice."""
         holder = service.tokens.check(sender(request), "write", market)
         kind, body = request.headers.get("content-type", ""), await request.body()
         digest = sha256(kind.partition(";")[0].encode() + b"\n" + body).digest()
@@ -117,11 +117,9 @@ def writing_routes(service: Service) -> APIRouter:
 
     @router.put("/settings", response_model=schemas.SettingsAnswer, responses=SEND_CODES, summary="Change settings")
     async def put_settings(request: Request, market: Market, body: schemas.SettingsBody) -> dict[str, Any]:
-        """Change how a market forgets, its price levels, or what it serves; the model is rebuilt from the log.
+        """Change some settings of a market, null to the default; the model is rebuilt from the log.
 
-        Settings that are left out stay as they are; null resets one.
-
-        Price levels may be set before the first choice: they make the market.
+        Setting price levels creates the market if it does not exist.
         """
         service.tokens.check(sender(request), "manage", market)
         content = body.model_dump(exclude_unset=True)
@@ -137,7 +135,7 @@ def writing_routes(service: Service) -> APIRouter:
 
 
 def watching_routes(service: Service) -> APIRouter:
-    """The routes for whoever runs the service."""
+    """Return the routes for monitoring."""
     router = APIRouter(responses=problems())
 
     @router.get("/healthz", response_model=schemas.HealthAnswer, summary="Check that the server runs")
@@ -147,7 +145,7 @@ def watching_routes(service: Service) -> APIRouter:
 
     @router.get("/readyz", response_model=schemas.HealthAnswer, summary="Check that choices are stored and learned")
     async def readyz() -> dict[str, str]:
-        """Whether choices can be written, and are learned: a real write is tried, at most every five seconds."""
+        """Whether choices can be written and are learned; this tests a real write, at most every five seconds."""
         await service.check_ready()
         return {"status": "ready"}
 
@@ -156,7 +154,7 @@ def watching_routes(service: Service) -> APIRouter:
         responses={200: {"content": {"text/plain": {"example": "rankstream_records_total 1250.0\n"}}}},
     )  # fmt: skip
     async def metrics(request: Request) -> Response:
-        """What Prometheus reads; a token for it must be for every market."""
+        """Metrics for Prometheus; the token must be valid for all markets."""
         service.tokens.check(sender(request), "read", None)
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 

@@ -1,4 +1,4 @@
-"""Read the choices in a request body; large bodies are read in a process of their own, as parsing blocks a server."""
+"""Parse the choices in a request body; large bodies are parsed in a separate process, because parsing blocks."""
 
 import pickle
 import re
@@ -10,13 +10,13 @@ from rankstream.data.readers.sources.lines import Twice, loads
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.processes.worker import Handler, answer_parent, lower_priority
 
-CHUNK = 500  # records that are unpickled at once: that takes a few milliseconds, during which no other thread runs
+CHUNK = 500  # records that are unpickled at once: a few milliseconds, during which no other thread runs
 STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 FIELDS = ("offered", "chosen", "count", "time")
 
 
 def records_in(body: bytes, lines: bool, limits: ServiceLimits) -> list[Any]:
-    """What a request says: an object with a list of records, or an object in every line."""
+    """Parse the records of a body: an object with a list of records, or an object in every line."""
     check_size(body, lines, limits)
     try:
         text = body.decode("utf-8-sig")
@@ -35,20 +35,22 @@ def records_in(body: bytes, lines: bool, limits: ServiceLimits) -> list[Any]:
 
 
 def check_size(body: bytes, lines: bool, limits: ServiceLimits) -> None:
-    """Refuse more lines, or more objects and lists, than the largest batch has, before they are parsed.
+    """Raise a RefusedError before parsing if there are more lines, objects or lists than the largest batch has.
 
     >>> check_size(b"{}" * 100, False, ServiceLimits(records=1))
     Traceback (most recent call last):
     rankstream.service.limits.RefusedError: The batch has 49 records and may have 1: send several batches.
     """
     check_lines(body, lines, limits)
-    most = 2 * limits.records + 2  # records, what each offers, and what is around them
-    if _openings(body) > most and (openings := _openings(STRINGS.sub(b"", body))) > most:
-        limits.check("records", (openings - 2) // 2)
+    limit = 2 * limits.records + 2  # an object and an offer for each record, and two around them
+    if _openings(body) > limit:
+        openings = _openings(STRINGS.sub(b"", body))
+        if openings > limit:
+            limits.check("records", (openings - 2) // 2)
 
 
 def check_lines(body: bytes, lines: bool, limits: ServiceLimits) -> None:
-    """Refuse more lines than a batch may have records."""
+    """Raise a RefusedError if there are more lines than a batch may have records."""
     if lines and body.count(b"\n") > limits.records:
         limits.check("records", body.count(b"\n") + (not body.endswith(b"\n")))
 
@@ -58,7 +60,7 @@ def _openings(body: bytes) -> int:
 
 
 def in_chunks(question: tuple[bytes, bool, ServiceLimits]) -> tuple[int, Any]:
-    """A status, and the records of a large body as pickled parts, or a sentence."""
+    """Return a status, and the records of a large body as pickled parts, or an error message."""
     body, lines, limits = question
     try:
         records = [_fields(number, record, limits) for number, record in enumerate(records_in(body, lines, limits))]
@@ -69,9 +71,9 @@ def in_chunks(question: tuple[bytes, bool, ServiceLimits]) -> tuple[int, Any]:
 
 
 def _fields(number: int, record: Any, limits: ServiceLimits) -> Any:
-    """A record without fields that nobody reads; a RefusedError where it is too large to be one."""
+    """Return a record with known fields only, or raise a RefusedError if it is too large."""
     if not isinstance(record, dict):
-        return None  # refused as a record, whatever it is
+        return None  # rejected later, as a bad record
     fields = record if isinstance(record, Twice) else {name: record[name] for name in FIELDS if name in record}
     size = max((len(value) for value in fields.values() if isinstance(value, list | dict)), default=0)
     if size > limits.items:
@@ -84,23 +86,23 @@ def _fields(number: int, record: Any, limits: ServiceLimits) -> Any:
 
 
 def _share_offers(records: list[Any]) -> None:
-    """Let all records of one offer have the same list, in whatever order each named its items.
+    """Use the same list for all records of an offer, whatever the order of its items.
 
-    A part has it once then, which is quickly unpickled, and the log's writer looks at it once.
+    It is then pickled once in each part, and the writer of the log checks it once.
     """
     first: dict[frozenset[str], list[str]] = {}
     for record in records:
         offered = record.get("offered") if type(record) is dict else None
         if type(offered) is list and all(type(item) is str for item in offered):
             items = frozenset(offered)
-            if len(items) == len(offered):  # an item that is there twice is an error
+            if len(items) == len(offered):  # a repeated item is an error, reported later
                 record["offered"] = first.setdefault(items, offered)
 
 
 def make_handler(folder: Path) -> Handler:
-    """What answers the questions of a lane: a batch is read here, and others go to a ``PanelAnswerer``.
+    """Return the handler of a lane: it parses batches, and passes other questions to a ``PanelAnswerer``.
 
-    That takes seconds to import, for which no batch waits.
+    The latter takes seconds to import, so it is imported when first needed.
     """
     answerers: list[Any] = []
 
@@ -111,13 +113,13 @@ def make_handler(folder: Path) -> Handler:
             from rankstream.service.processes.panels import PanelAnswerer
 
             answerers.append(PanelAnswerer(folder))
-        found: tuple[int, Any] = answerers[0].answer(question)
-        return found
+        answer: tuple[int, Any] = answerers[0].answer(question)
+        return answer
 
     return handle
 
 
 def main() -> None:
-    """The process of large batches and questions, which come from the server that started it."""
+    """Run the process for large batches and for questions."""
     lower_priority(2)
     answer_parent(lambda: make_handler(Path(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""The items of a market as pages list them: their prices, and how often they were offered and chosen."""
+"""The list of items for pages: prices, and how often each item was offered and chosen."""
 
 import re
 from hashlib import sha256
@@ -13,57 +13,59 @@ from rankstream.models.prices import everything
 
 
 def make_listing(model: Any, counts: ChoiceCounts | None) -> dict[str, Any]:
-    """All items, the most frequent offer, and the outside option.
+    """Return all items, the most frequent offer, and the outside option.
 
-    ``levels`` are the labels of an item at its prices, cheapest first, and ``level`` is the usual one of them; an item
-    without a price has one label, its own. Without counts, how often items were chosen is not known.
+    ``levels`` are the labels of an item at its prices, cheapest first, and ``level`` is the position of the usual one;
+    an item without a price has one label. Without counts, all numbers are 0.
     """
     chosen, offered, usual = _tallies(counts)
-    levels, found = model.price_levels, []
+    levels, rows = model.price_levels, []
     ladders: dict[Label, list[Label]] = {}
-    for one in () if levels is None else levels.labels:
-        ladders.setdefault(levels.of(one)[0], []).append(one)
+    for label in () if levels is None else levels.labels:
+        ladders.setdefault(levels.of(label)[0], []).append(label)
     for label in everything(model):
         item = label if levels is None else levels.of(label)[0]
         at = ladders.get(item, [])
         labels = at if label in at else [label]
-        found.append(
+        rows.append(
             {
-                "key": key_of(item), "label": str(item), "levels": [str(one) for one in labels],
-                "level": labels.index(label), "prices": [str(one).rpartition(AT)[2] for one in at],
-                "chosen": sum(chosen.get(one, 0.0) for one in labels),
-                "offered": sum(offered.get(one, 0.0) for one in labels),
+                "key": key_of(item), "label": str(item), "levels": list(map(str, labels)),
+                "level": labels.index(label), "prices": [str(level).rpartition(AT)[2] for level in at],
+                "chosen": sum(chosen.get(level, 0.0) for level in labels),
+                "offered": sum(offered.get(level, 0.0) for level in labels),
             }
         )  # fmt: skip
     nothing = None if model.no_choice is None else str(model.no_choice)
-    found.sort(key=lambda one: (one["label"] == nothing, natural(str(one["label"]))))
-    return {"items": found, "usual": [str(label) for label in usual], "no_choice": nothing}
+    rows.sort(key=lambda row: (row["label"] == nothing, natural(str(row["label"]))))
+    return {"items": rows, "usual": list(map(str, usual)), "no_choice": nothing}
 
 
 def observed_listing(counts: ChoiceCounts | None, levels: Any = None) -> dict[str, Any]:
-    """What was chosen, before there is a model."""
+    """Return the same list before there is a model."""
     chosen, offered, usual = _tallies(counts)
     sums: dict[str, list[float]] = {}
     for label in chosen:
-        own = sums.setdefault(str(label if levels is None else levels.of(label)[0]), [0.0, 0.0])
-        own[0], own[1] = own[0] + chosen[label], own[1] + offered[label]
-    found = [{"label": item, "chosen": numbers[0], "offered": numbers[1]} for item, numbers in sums.items()]
-    return {"items": found, "usual": [str(label) for label in usual], "no_choice": None}
+        numbers = sums.setdefault(str(label if levels is None else levels.of(label)[0]), [0.0, 0.0])
+        numbers[0] += chosen[label]
+        numbers[1] += offered[label]
+    rows = [{"label": item, "chosen": numbers[0], "offered": numbers[1]} for item, numbers in sums.items()]
+    return {"items": rows, "usual": list(map(str, usual)), "no_choice": None}
 
 
 def _tallies(counts: ChoiceCounts | None) -> tuple[dict[Label, float], dict[Label, float], tuple[Label, ...]]:
-    """How often each label was chosen, and there to be chosen; and the offer that was made most often."""
+    """Return how often each label was chosen and offered, and the most frequent offer."""
     if counts is None:
         return {}, {}, ()
     offers, size = counts.assortments, counts.assortments.n_items
-    tables = (counts.tallies, counts.totals[offers.owner])
-    sums = (np.bincount(offers.members, weights=one, minlength=size).round(6).tolist() for one in tables)
-    chosen, offered = (dict(zip(offers.items, one, strict=True)) for one in sums)
+    chosen, offered = (
+        dict(zip(offers.items, np.bincount(offers.members, values, size).round(6).tolist(), strict=True))
+        for values in (counts.tallies, counts.totals[offers.owner])
+    )
     return chosen, offered, offers.offers[int(np.argmax(counts.totals))]
 
 
 def key_of(item: Label) -> str:
-    """A short name of an item that no form and no address changes on its way.
+    """Return a short id of an item that is safe in forms and URLs.
 
     >>> key_of("tea")
     'a9f74d1ec36e'
@@ -72,7 +74,7 @@ def key_of(item: Label) -> str:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """What names are sorted by: numbers in them count as numbers.
+    """Return a sort key for names in which numbers count as numbers.
 
     >>> sorted(["tea 10", "Tea 9", "pie"], key=natural)
     ['pie', 'Tea 9', 'tea 10']

@@ -1,4 +1,4 @@
-"""The learner: a process that follows the log from its own position, and publishes a model of every market."""
+"""The learner: a process that follows the log and publishes a model of every market."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ Refresh = Callable[[RefreshJob], Any]
 
 @dataclass
 class FollowedMarket:
-    """A market that is followed: the state of ``epoch``, and whether something of it is not saved yet."""
+    """A market in memory: its state for the settings of ``epoch``, and whether that is saved."""
 
     learning: BackgroundLive
     epoch: int
@@ -49,24 +49,23 @@ class FollowedMarket:
     is_saved: bool = True
     is_stuck: bool = False
     used: float = 0.0
-    chunk: int = BATCH_RECORDS  # records to learn at a time at most
-    seconds: float = 0.0  # that the last of them took
-    rests_until: float = 0.0  # when a market that took longer than its turn has its next one, if others wait
+    chunk: int = BATCH_RECORDS  # maximum number of records to learn at a time
+    seconds: float = 0.0  # duration of the last batch
+    rests_until: float = 0.0  # after a turn that took too long: when the next one may start, if others wait
 
 
 class LogLearner:
-    """Follows all markets of a folder, whose log must be there; only one may do so at a time.
+    """Learns all markets of a folder from its log; only one learner may run at a time.
 
-    State, position and model of a market are saved in one transaction. So whenever this ends, however it ends, the next
-    one goes on behind the last record that is in the state: every record counts exactly once.
+    State, position and model of a market are saved in one transaction. However a learner ends, the next one continues
+    after the last record in the state: every record counts exactly once.
 
-    The age of models comes first, and the work for each record gives way. Every market with new records has its turn
-    within 5 seconds and learns all of them then: in larger batches where more wait, with fewer rounds for each where
-    those take longer than the turn. Models that are old are refitted before others are improved, and proofs take at
-    most a tenth of the time as long as there is something to learn.
+    Fresh models take precedence over effort per record. Every market with new records gets a turn within 5 seconds, and
+    learns all of them: in larger batches if more are waiting, with fewer rounds each if those take too long. Old models
+    are refitted before others are improved, and proofs take at most a tenth of the time while records are waiting.
 
-    ``refresh`` does a ``RefreshJob`` in another process, and is called in a thread. Once ``stop`` is set, a step ends
-    as soon as it can, and saves.
+    ``refresh`` runs a ``RefreshJob`` in another process; it is called in a thread. After ``stop`` is set, a step ends
+    as soon as possible, and saves.
     """
 
     def __init__(self, folder: Path, refresh: Refresh, stop: Event | None = None) -> None:
@@ -81,22 +80,21 @@ class LogLearner:
         self.markets: dict[int, FollowedMarket] = {}
         self._threads = ThreadPoolExecutor(1)
         self._refreshing: tuple[int, FollowedMarket, Future[Any], float | None] | None = None
-        self._proofs_rest = self._weighing_rests = 0.0  # until when
+        self._proofs_rest = self._weighing_rests = 0.0  # times until which there are none
         self._is_busy = False  # whether more records wait than are learned at once
+        published = store.published_models(self.store)
         # markets that are not in memory, and may be due for a refresh
-        self._owed = dict.fromkeys(
-            m for m, one in store.published_models(self.store).items() if one.facts["kind"] == "sparse"
-        )
+        self._owed = dict.fromkeys(market for market, model in published.items() if model.facts["kind"] == "sparse")
         self._last = 0.0
 
     def close(self) -> None:
-        """Let go of everything; what is not saved is learned again."""
+        """Close all files; what is not saved will be learned again."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.log.close()
         self.store.close()
 
     def step(self, at_once: bool = False) -> bool:
-        """Learn what has come, if it is time; whether something was learned."""
+        """Learn new records, if it is time; return whether any were learned."""
         if store.file_of(self.folder) != self._file:
             raise ValueError(f"{store.NAME} was replaced: restart the learner.")
         rows = log.market_rows(self.log)
@@ -110,22 +108,22 @@ class LogLearner:
         if at_once or waiting >= BATCH_RECORDS or time.monotonic() - self._last >= EVERY:
             self._last = time.monotonic()
             for row in behind:
-                # it is the turn of others while a market rests that took long
+                # a market that took long pauses while others have their turn
                 rests_until = self.markets[row.id].rests_until if row.id in self.markets else 0.0
                 is_its_turn = at_once or len(behind) == 1 or time.monotonic() >= rests_until
                 if is_its_turn and not self.stop.is_set():
                     self._guarded(row, min(EVERY, CYCLE_SECONDS / len(behind)))
                     self._publish(rows)
                     went_on = True
-        owed = [one for one in self.markets.values() if one.learning.live.proof.is_owed]
-        if owed and not behind:
-            owed[0].is_saved = False  # saving it makes the proof that was put off while there was something to learn
+        unproven = [followed for followed in self.markets.values() if followed.learning.live.proof.is_owed]
+        if unproven and not behind:
+            unproven[0].is_saved = False  # saving it computes the proof that was postponed
         self._publish(rows)
         self._make_room()
         return went_on
 
     def _publish(self, rows: list[MarketRow]) -> None:
-        """Take the model that was refreshed, have the next one made, and save what is new."""
+        """Use a refreshed model, start the next refresh, and save what is new."""
         self._take_refreshed()
         if not self.stop.is_set():
             self._begin_refresh(rows)
@@ -134,14 +132,14 @@ class LogLearner:
                 self._save(market, followed)
 
     def _waits(self, row: MarketRow, at: tuple[int, int]) -> bool:
-        """Whether a market has records that are not learned, or settings that are not followed yet."""
+        """Return whether a market has new records or new settings."""
         followed = self.markets.get(row.id)
         if followed is not None and followed.is_stuck and followed.epoch == row.epoch:
             return time.monotonic() - followed.used > STUCK_SECONDS
         return at != (row.epoch, row.records) and bool(row.records)
 
     def _guarded(self, row: MarketRow, turn: float) -> None:
-        """Learn of one market; what is wrong with it keeps no other from learning."""
+        """Learn one market; if it fails, the others continue."""
         try:
             self._learn(self._followed(row), row, turn)
         except (sqlite3.Error, OSError):
@@ -152,7 +150,7 @@ class LogLearner:
             note("a market cannot be learned", market=row.id, kind=type(error).__name__)
 
     def _followed(self, row: MarketRow) -> FollowedMarket:
-        """The market as it was left, or from the start where its settings are new."""
+        """Return the market from memory or its saved state, or a new one if its settings are new."""
         followed = self.markets.get(row.id)
         if followed is None or followed.epoch != row.epoch or followed.is_stuck:
             learning = self._resumed(row) or BackgroundLive(for_live(row.settings))
@@ -161,21 +159,21 @@ class LogLearner:
         return followed
 
     def _resumed(self, row: MarketRow) -> BackgroundLive | None:
-        """The state that was saved, if it is of these settings and this log, and can be read."""
-        kept = store.load_market(self.store, row.id)
-        if kept is None or kept.epoch != row.epoch:
+        """Return the saved state, if it has these settings, matches the log, and can be read."""
+        saved = store.load_market(self.store, row.id)
+        if saved is None or saved.epoch != row.epoch:
             return None
-        if kept.position > row.records:
-            store.forget(self.store, row.id)  # its model is of records that are not there
+        if saved.position > row.records:
+            store.forget(self.store, row.id)  # its records are not in the log
             return None
         try:
-            return BackgroundLive.from_bytes(kept.state)
+            return BackgroundLive.from_bytes(saved.state)
         except (ValueError, LookupError, TypeError) as error:
             note("a saved state cannot be read; rebuilding it from the log", market=row.id, kind=type(error).__name__)
             return None
 
     def _learn(self, followed: FollowedMarket, row: MarketRow, turn: float) -> None:
-        """Batches of some records, until all are learned or the turn is over: as many at a time as that takes."""
+        """Learn batches of records until all are learned or the turn is over; batches grow if many records wait."""
         began, learning = time.monotonic(), followed.learning
         while learning.position < row.records and time.monotonic() - began < turn and not self.stop.is_set():
             left, waiting = turn - (time.monotonic() - began), row.records - learning.position
@@ -195,18 +193,19 @@ class LogLearner:
         followed.rests_until = time.monotonic() + took if took > EVERY else 0.0
 
     def _begin_refresh(self, rows: list[MarketRow]) -> None:
-        """Have a model made that is due, one at a time: those that are old or not served are fitted again first.
+        """Start the refresh of one model that is due, first of those that are old or not published yet.
 
-        Weighing guides anew takes longest. It goes first once in a while, or it would never be done under load.
+        A refresh that weighs the guides anew takes longest. It comes first now and then, or it would never run under
+        load.
         """
         if self._refreshing is not None:
             return
-        if self._owed and not any(one.learning.due for one in self.markets.values()):
+        if self._owed and not any(followed.learning.due for followed in self.markets.values()):
             owed = self._owed.popitem()[0]
             for row in rows:
                 if row.id == owed and row.settings.get("served") != "sparse":
                     self._followed(row)
-        due = [market for market, one in self.markets.items() if one.learning.due]
+        due = [market for market, followed in self.markets.items() if followed.learning.due]
         if not due:
             return
         of = {market: self.markets[market].learning for market in due}
@@ -235,11 +234,11 @@ class LogLearner:
 
     def _save(self, market: int, followed: FollowedMarket) -> None:
         learning = followed.learning
-        gives = learning.ready and not learning.is_catching_up
-        if gives:
+        publishes = learning.ready and not learning.is_catching_up
+        if publishes:
             learning.publish()
         state = store.Learned(followed.epoch, learning.position, learning.to_bytes())
-        if gives:
+        if publishes:
             began = time.monotonic()
             learning.live.proof.is_paused = self._is_busy and began < self._proofs_rest
             facts = facts_of(learning)
@@ -248,8 +247,7 @@ class LogLearner:
             model, detector = learning.model, learning.live.detector
             # alarms are numbered by choices, and the course by records
             choices = learning.position if detector is None else detector.records + learning.live.waiting
-            made = learning.position, time.time(), float(choices)
-            point = store.CoursePoint(*made, facts["distance"], facts["gap"])
+            point = store.CoursePoint(learning.position, time.time(), float(choices), facts["distance"], facts["gap"])
             listing = make_listing(model, learning.live.counts)
             store.save_market(self.store, market, state, model.to_text(), facts, point, listing)
         else:
@@ -258,8 +256,8 @@ class LogLearner:
 
     def _make_room(self) -> None:
         busy = None if self._refreshing is None else self._refreshing[0]
-        idle = sorted((one.used, market) for market, one in self.markets.items() if one.is_saved and market != busy)
-        for _, market in idle:
+        idle = [market for market, followed in self.markets.items() if followed.is_saved and market != busy]
+        for market in sorted(idle, key=lambda market: self.markets[market].used):
             if len(self.markets) <= IN_MEMORY and (len(self.markets) == 1 or resident_memory() <= MAX_MEMORY):
                 return
             if self.markets.pop(market).learning.due:
@@ -267,12 +265,12 @@ class LogLearner:
 
     @property
     def is_refreshing(self) -> bool:
-        """Whether a model is being made elsewhere."""
+        """Whether a model is being refreshed in another process."""
         return self._refreshing is not None
 
 
 def problem_of(error: Exception) -> str:
-    """What is wrong with a market that cannot be learned, and what to do.
+    """Return a message about a market that cannot be learned, with a remedy.
 
     >>> problem_of(MemoryError()).partition(",")[0]
     'This market cannot be learned: not enough memory. Give the server more memory and restart it'
@@ -287,7 +285,7 @@ def problem_of(error: Exception) -> str:
 
 
 def facts_of(learning: BackgroundLive) -> dict[str, Any]:
-    """What is known about the model that is served."""
+    """Return the facts about the published model."""
     certificate, counts = learning.certificate, learning.live.counts
     assert counts is not None
     return {
@@ -301,26 +299,26 @@ def facts_of(learning: BackgroundLive) -> dict[str, Any]:
         "distance": certificate.upper,
         "least": certificate.lower,
         "gap": certificate.gap,
-        "alarms": [{"choice": one.record, "since": one.since} for one in learning.live.alarms],
+        "alarms": [{"choice": alarm.record, "since": alarm.since} for alarm in learning.live.alarms],
     }
 
 
 def learn(folder: Path, refresh: Refresh, stop: Event) -> None:
-    """Follow the log until told to stop, then save; a disk that is full is tried again and again."""
+    """Follow the log until ``stop`` is set, then save; retry while the disk is full."""
     (folder / "learner").mkdir(exist_ok=True)
     with ExitStack() as stack:
         while not stop.is_set():
             try:
                 stack.enter_context(own_folder(folder / "learner"))
                 break
-            except ValueError:  # the learner of a server that was killed goes on to the end of its step
+            except ValueError:  # the learner of a killed server is still finishing its step
                 stop.wait(PAUSE)
         write_whole(folder / "learner" / "pid", str(os.getpid()), sync=False)
         try:
             _follow(LogLearner(folder, refresh, stop), stack, stop)
         except sqlite3.DatabaseError as error:
             if log.is_damage(error):
-                store.put_aside(folder, "damaged")  # the next learner learns it again
+                store.put_aside(folder, "damaged")  # the next learner rebuilds it
             raise
 
 
@@ -332,7 +330,7 @@ def _follow(learner: LogLearner, stack: ExitStack, stop: Event) -> None:
         try:
             went_on = learner.step()
         except log.DamagedLogError as error:
-            store.set_problem(learner.store, 0, 0, str(error))  # all requests are refused until a restart
+            store.set_problem(learner.store, 0, 0, str(error))  # all requests are rejected until a restart
             note("the log is damaged")
             stop.wait()
         except (sqlite3.OperationalError, OSError) as error:
@@ -343,9 +341,9 @@ def _follow(learner: LogLearner, stack: ExitStack, stop: Event) -> None:
 
 
 def main() -> None:
-    """The process: it ends when whoever started it closes its standard input, or is gone."""
+    """Run the learner until its parent process closes its standard input, or is gone."""
     folder, stop = Path(sys.argv[1]), Event()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this one ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     tolerate_stderr()
     follow_parent(stop.set)

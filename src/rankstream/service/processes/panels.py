@@ -1,4 +1,4 @@
-"""What the tabs of a market's page show besides the forms: sections with tables, and with charts for the browser."""
+"""The tabs of a market's page: sections with tables, and with charts for the browser."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ from rankstream.service.processes.questions import Answerer, counted, drift_of, 
 from rankstream.service.storage import states as store
 from rankstream.service.storage.states import CoursePoint
 
-MAX_DRIFT_RECORDS = 20_000  # records that drift and shares over time are about
+MAX_DRIFT_RECORDS = 20_000  # latest records for drift and shares over time
 SLICES, TYPES, MAX_OFFERS = 12, 10, 15
 NO_PRICES = "This market has no price levels. Set price_levels, and send offers with prices, to see what prices do."
 REMEDY = "Tastes changed. Set half_life or window to let older choices count less, or detect to restart after a change."
@@ -39,12 +39,12 @@ TABS: dict[str, tuple[str, ...]] = {
 
 
 class PanelAnswerer(Answerer):
-    """Answers what pages ask, besides what everybody can ask."""
+    """Answers the questions of pages, in addition to those of the API."""
 
     def panels(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The tabs of a market's page as HTML, and what its answers should warn about."""
+        """Return the tabs of a market's page as HTML, and warnings about the model."""
         model = self.model(question)
-        answers = cache(lambda: Answers.of(model))  # several sections need it, and each says where it fails
+        answers = cache(lambda: Answers.of(model))  # shared by sections; each section reports its own errors
         curves = cache(lambda: answers().curves(MAX_SUBSTITUTED_ITEMS))
         counts = cache(lambda: self.learned(question)[1])
         points = store.course_points(self.store, question["market"])
@@ -63,7 +63,7 @@ class PanelAnswerer(Answerer):
             "timeline": lambda: Section("timeline", "Timeline", (), over_time()[0].parts[:1]),
             "drift": lambda: replace(over_time()[0], parts=over_time()[0].parts[1:]),
             "course": lambda: (
-                Section("course", "", ())  # a file is read once
+                Section("course", "", ())  # an imported file has no history
                 if store.is_file(self.store, question["market"])
                 else course_section(points, question["alarms"])
             ),
@@ -84,88 +84,94 @@ class PanelAnswerer(Answerer):
         return {"tabs": tabs, "warnings": fit_warnings(model.about), "change": change}
 
     def summary(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What the list of markets shows of one: whether it changed, and its shares over time."""
+        """Return the summary of a market for the list: whether it changed, and its shares over time."""
         try:
             section, change = self._over_time(question, store.course_points(self.store, question["market"]))
         except (ValueError, RefusedError) as error:
             return {"change": NOT_TESTED | {"words": str(error)}, "trend": None}
-        return {"change": change, "trend": next((one.values for one in section.parts if isinstance(one, Chart)), None)}
+        charts = [part.values for part in section.parts if isinstance(part, Chart)]
+        return {"change": change, "trend": charts[0] if charts else None}
 
     def _over_time(self, question: dict[str, Any], points: Sequence[CoursePoint]) -> tuple[Section, dict[str, Any]]:
-        """Drift and shares over time, of the latest records in the log; and what the header says of it."""
+        """Return drift and shares over time for the latest records in the log, and a summary for the header."""
         records, is_file = self.latest(question, MAX_DRIFT_RECORDS)
         begin, whole = question["records"] - len(records), counted(records)
-        slices, spans, dated = [], list[tuple[float, float]](), all(one.time is not None for one in records)
+        slices, spans, dated = [], list[tuple[float, float]](), all(record.time is not None for record in records)
         for start, end in pairwise(period_ends(records, min(SLICES, len(records) // 2 + 1), is_file)):
             part = ChoiceCounts(whole.assortments)
             offered, chosen, number, _ = zip(*records[start:end], strict=True)
             part.observe(list(offered), list(chosen), list(number))
             slices.append(part)
-            times = [one.time or 0.0 for one in records[start:end]]
+            times = [record.time or 0.0 for record in records[start:end]]
             spans.append((min(times), max(times)) if dated else (float(begin + start + 1), float(begin + end)))
-        _, found = drift_of(records, is_file)
-        noticed = [record_at(points, one["choice"]) for one in question["alarms"]]
-        alarms = [one if not dated else (records[one - begin - 1].time or 0.0) for one in noticed if one > begin]
-        section = drift_section(found, slices, spans, FOLLOWS if question["follows"] else REMEDY, "record", alarms)
-        return section, {"label": _change_label(found, alarms, dated), "words": found.verdict}
+        _, drift = drift_of(records, is_file)
+        places = [record_at(points, alarm["choice"]) for alarm in question["alarms"]]
+        places = [place for place in places if place > begin]
+        alarms = [records[place - begin - 1].time or 0.0 for place in places] if dated else places
+        section = drift_section(drift, slices, spans, FOLLOWS if question["follows"] else REMEDY, "record", alarms)
+        return section, {"label": _change_label(drift, alarms, dated), "words": drift.verdict}
 
     def report(self, question: dict[str, Any]) -> str:
-        """A whole report on a market, without a comparison of models."""
+        """Return a report on a market, without a comparison of models."""
         counts = self.learned(question)[1]
         return report(self.model(question), counts, title=question["title"], rivals=None).html
 
 
-def _change_label(found: DriftReport, alarms: Sequence[float], dated: bool) -> str:
-    """Whether a market changed, in two to four words."""
+def _change_label(drift: DriftReport, alarms: Sequence[float], dated: bool) -> str:
+    """Return in two to four words whether a market changed."""
+    if alarms and dated:
+        day = datetime.fromtimestamp(alarms[-1], UTC)
+        return f"Changed on {day.day} {day:%B}"
     if alarms:
-        day = datetime.fromtimestamp(alarms[-1], UTC) if dated else None
-        return f"Changed at record {alarms[-1]:,.0f}" if day is None else f"Changed on {day.day} {day:%B}"
-    return "Changed lately" if found.changed else "Stable" if found.tested else "Change not tested"
+        return f"Changed at record {alarms[-1]:,.0f}"
+    if drift.changed:
+        return "Changed lately"
+    return "Stable" if drift.tested else "Change not tested"
 
 
 def offers_section(counts: ChoiceCounts) -> Section:
-    """The offers made most often, by what differs from the most frequent one."""
+    """List the most frequent offers by how they differ from the most frequent one."""
     usual, shown = offers_table(counts, "Offers and how often customers chose from them", most=MAX_OFFERS)
     return Section("offers", "Offers", (f"The most frequent offer: {joined(usual, 60)}.",), (shown,))
 
 
 def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, int]]) -> Section:
-    """Error and certified gap of a market since its first model, and the changes that were noticed."""
-    changes = [{name: record_at(points, one[name]) for name in ("choice", "since")} for one in alarms]
+    """Show the error and certified gap of a market since its first model, and detected changes."""
+    changes = [{name: record_at(points, alarm[name]) for name in ("choice", "since")} for alarm in alarms]
     parts: list[Any] = []
     if points:
         cells = [
-            (f"{one.position:,}", moment(one.made), *("" if part is None else f"{part:.4f}" for part in one[3:]))
-            for one in reversed(points)
+            (f"{point.position:,}", moment(point.made), *("" if part is None else f"{part:.4f}" for part in point[3:]))
+            for point in reversed(points)
         ]
         heads = ("records", "learned at (UTC)", "distance", "certified gap")
         shown = table("Error and gap, the latest first", heads, cells, which="latest")
         values = {
-            "points": [(one.position, one.distance, one.gap) for one in points],
-            "changes": [one["choice"] for one in changes],
+            "points": [(point.position, point.distance, point.gap) for point in points],
+            "changes": [change["choice"] for change in changes],
         }
         parts.append(Chart("course", "Error and certified gap by the number of records", values, shown))
     if changes:
-        noticed = []
-        for one in reversed(changes):
-            learned = next((moment(point.made) for point in points if point.position >= one["choice"]), "")
-            noticed.append((f"{one['choice']:,}", learned, f"{one['since']:,}"))
-        parts.append(table("Detected changes, the latest first", CHANGES, noticed, which="latest"))
+        rows = []
+        for change in reversed(changes):
+            learned = next((moment(point.made) for point in points if point.position >= change["choice"]), "")
+            rows.append((f"{change['choice']:,}", learned, f"{change['since']:,}"))
+        parts.append(table("Detected changes, the latest first", CHANGES, rows, which="latest"))
     return Section("course", "Accuracy so far", (COURSE, f"Detected changes: {len(alarms):,}."), tuple(parts))
 
 
 def record_at(points: Sequence[CoursePoint], choice: float) -> int:
-    """The record that a choice came with: a record may count many choices, and changes are numbered by choices.
+    """Return the record of a choice: changes are numbered by choices, of which a record may have many.
 
     >>> record_at([CoursePoint(10, 0.0, 500.0, None, None), CoursePoint(20, 0.0, 1500.0, None, None)], 1000)
     15
     """
-    choices, records = [0.0, *(one.choices for one in points)], [0.0, *(float(one.position) for one in points)]
+    choices, records = [0.0, *(point.choices for point in points)], [0, *(point.position for point in points)]
     return round(float(np.interp(choice, choices, records)))
 
 
 def moment(seconds: float) -> str:
-    """A time for a table.
+    """Format a time for a table.
 
     >>> moment(0.0)
     '1970-01-01 00:00:00'
@@ -174,11 +180,11 @@ def moment(seconds: float) -> str:
 
 
 def _shown(names: Sequence[str], made: Mapping[str, Callable[[], Section]]) -> list[Section]:
-    """The sections of a tab, without those that have nothing to say; one that fails says why."""
-    found = []
+    """Return the sections of a tab without empty ones; a section that fails shows its error."""
+    sections = []
     for name in names:
         try:
-            found.append(made[name]())
-        except (ValueError, RefusedError) as error:  # whose text is its sentence
-            found.append(Section(name, name.capitalize(), (f"This cannot be shown yet. {error}",)))
-    return [one for one in found if one.sentences or one.parts]
+            sections.append(made[name]())
+        except (ValueError, RefusedError) as error:
+            sections.append(Section(name, name.capitalize(), (f"This cannot be shown yet. {error}",)))
+    return [section for section in sections if section.sentences or section.parts]

@@ -1,4 +1,4 @@
-"""The process that answers questions about models: kernels keep the interpreter busy, and the server must not wait."""
+"""Answer questions about models in a separate process, because the computations would block the server."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,14 +26,14 @@ from rankstream.streams.background import BackgroundLive
 from rankstream.streams.live import Live, Record
 from rankstream.streams.record import RecordLevels
 
-MAX_MODELS = 20  # models that are kept in memory
+MAX_MODELS = 20  # models in memory
 NO_PRICES = "This market's model has no prices: give each offer as a list of items."
 
 
 class Answerer:
-    """Answers questions about the markets of a folder, from what the learner has published.
+    """Answers questions about the markets of a folder, from the models that the learner has published.
 
-    A question has a ``kind``, which is the name of a method here, the id of a market, and what that method needs.
+    A question has a ``kind``, which is the name of a method, the id of a market, and the arguments of the method.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -42,12 +42,12 @@ class Answerer:
         self._models: dict[int, tuple[str, Any]] = {}
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self.log.close()
         self.store.close()
 
     def answer(self, question: dict[str, Any]) -> tuple[int, Any]:
-        """A status of HTTP, and the answer or a sentence."""
+        """Return an HTTP status, and the answer or an error message."""
         try:
             if store.file_of(self.folder) != self._file:  # it was replaced
                 self.store.close()
@@ -64,7 +64,7 @@ class Answerer:
             return 503, "The answer could not be computed: try again later."
 
     def model(self, question: dict[str, Any]) -> Any:
-        """The model that a question is about."""
+        """Return the model that a question is about."""
         market, digest = question["market"], question["digest"]
         if market not in self._models or self._models[market][0] != digest:
             text = store.model_text(self.store, market, digest)
@@ -76,13 +76,13 @@ class Answerer:
         return self._models[market][1]
 
     def learned(self, question: dict[str, Any]) -> tuple[Live, ChoiceCounts]:
-        """What the market's learner has, and what it counts, as it was saved; of a file, what was read."""
-        kept = store.load_market(self.store, question["market"])
-        if kept is not None and not kept.state and kept.position:
+        """Return the saved state of a market's learner and its counts; of an imported file, the counts of its log."""
+        saved = store.load_market(self.store, question["market"])
+        if saved is not None and not saved.state and saved.position:
             (row,) = (row for row in market_rows(self.log) if row.id == question["market"])
             batches = batches_after(self.log, row.id, 0, {}, row.records)
             return Live(), counted(at_levels(batches, row.settings.get("price_levels")), is_file=True)
-        live = None if kept is None or not kept.state else BackgroundLive.from_bytes(kept.state).live
+        live = None if saved is None or not saved.state else BackgroundLive.from_bytes(saved.state).live
         if live is None or live.counts is None:
             raise RefusedError(409, "Only the model was opened, without its choices: open the file of choices.")
         return live, live.counts
@@ -98,12 +98,12 @@ class Answerer:
         return make_listing(self.model(question), self.learned(question)[1])
 
     def segments(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The largest customer types: whole rankings where the model is of few, else first and second choices."""
-        found = Answers.of(self.model(question)).to_json(question["top"])
-        return {name: found[name] for name in ("segments_by", "segments")}
+        """Return the largest customer types: whole rankings if the model has few, else first and second choices."""
+        content = Answers.of(self.model(question)).to_json(question["top"])
+        return {name: content[name] for name in ("segments_by", "segments")}
 
     def substitution(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Each item's share of everything, and who gains when it is gone."""
+        """Return each item's share if all are offered, and what sells instead when it is gone."""
         return {"items": Answers.of(self.model(question)).to_json()["items"]}
 
     def decide(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -112,13 +112,13 @@ class Answerer:
         return {**best_offer(model, **said_of(question, model)).to_json(), "warnings": fit_warnings(model.about)}
 
     def next_offer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The offer to try next, by the counts that the model is learned from."""
+        """Return the offer to try next, given the counts behind the model."""
         _, counts = self.learned(question)
-        found = next_offer(counts, **said_of(question, counts.assortments))
-        return {**found.to_json(), "warnings": fit_warnings(self.model(question).about)}
+        decision = next_offer(counts, **said_of(question, counts.assortments))
+        return {**decision.to_json(), "warnings": fit_warnings(self.model(question).about)}
 
     def counts(self, question: dict[str, Any]) -> list[dict[str, Any]]:
-        """How often each item of each offer was chosen, as far as it is remembered."""
+        """Return how often each item of each offer was chosen; faded choices count for less."""
         counts = self.learned(question)[1]
         offers = [[str(item) for item in offer] for offer in counts.assortments.offers]
         names = [item for offer in offers for item in offer]
@@ -126,13 +126,13 @@ class Answerer:
         return [{"offered": offers[place], "chosen": item, "count": count} for place, item, count in rows if count]
 
     def drift(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What changed between the earlier and the later half of the latest records in the log."""
+        """Test what changed between the earlier and the later half of the latest records in the log."""
         records, is_file = self.latest(question, question["last"])
         half, report = drift_of(records, is_file, question["level"])
         return {"before": half, "after": len(records) - half, **report.to_json()}
 
     def latest(self, question: dict[str, Any], most: int) -> tuple[list[Record], bool]:
-        """The latest records in the log, at price levels, and whether they are of a file: summed up by time."""
+        """Return the latest records in the log, at price levels, and whether they come from an imported file."""
         batches = batches_after(self.log, question["market"], max(0, question["records"] - most), {}, most)
         records = at_levels(batches, question["price_levels"])[-most:]
         if len(records) < 2:
@@ -141,13 +141,13 @@ class Answerer:
 
 
 def said_of(question: dict[str, Any], model: Any) -> dict[str, Any]:
-    """What a question says about offers, with its items as the model knows them."""
+    """Return the constraints of a question, with its items as labels of the model."""
     given = {name: value for name, value in question["constraints"].items() if value is not None}
     return named_constraints(given, all_names(model))
 
 
 def asked_offer(model: Any, offer: tuple[Any, ...]) -> Any:
-    """The offer of a request, by the items as the model knows them: items, or prices by item."""
+    """Return the offer of a request with labels of the model: items, or prices by item."""
     priced = bool(offer) and isinstance(offer[0], tuple)
     if priced and levels_of(model) is None:
         raise ValueError(NO_PRICES)
@@ -156,14 +156,15 @@ def asked_offer(model: Any, offer: tuple[Any, ...]) -> Any:
 
 
 def at_levels(batches: Iterable[Batch], levels: Mapping[str, Any] | None) -> list[Record]:
-    """The records of batches, with their items at price levels, if there are some."""
-    put = RecordLevels(levels)
-    return [put.of(record) for batch in batches for record in batch.records]
+    """Return the records of batches, with items at price levels if there are any."""
+    converter = RecordLevels(levels)
+    return [converter.of(record) for batch in batches for record in batch.records]
 
 
 def period_ends(records: Sequence[Record], most: int, is_file: bool) -> list[int]:
-    """Where up to so many periods begin and end: as many records in each, or of a file, whose records are summed up
-    by time, as many times.
+    """Return where up to ``most`` periods start and end, with equally many records in each.
+
+    The records of an imported file are summed up by time, so its periods have equally many times.
     """
     if not is_file:
         return [len(records) * place // most for place in range(most + 1)]
@@ -171,18 +172,18 @@ def period_ends(records: Sequence[Record], most: int, is_file: bool) -> list[int
     if len(times) < 2:
         raise ValueError("The choices have no times that differ: add a column of times to see what changed.")
     begins = [times[len(times) * place // min(most, len(times))] for place in range(min(most, len(times)))]
-    found = [next(at for at, record in enumerate(records) if record.time == begin) for begin in begins]
-    return [*found, len(records)]
+    starts = [next(at for at, record in enumerate(records) if record.time == begin) for begin in begins]
+    return [*starts, len(records)]
 
 
 def drift_of(records: list[Record], is_file: bool, level: float = 0.05) -> tuple[int, DriftReport]:
-    """Where the later half of some records begins, and what changed between the halves."""
+    """Return where the later half of some records starts, and the test of what changed between the halves."""
     half = period_ends(records, 2, is_file)[1]
     return half, drift_report(*(counted(part, is_file) for part in (records[:half], records[half:])), level=level)
 
 
 def counted(records: list[Record], is_file: bool = False) -> ChoiceCounts:
-    """The counts of some records, in which a record with a count is one moment; of a file, it is as many choices."""
+    """Count records; a record with a large count is not many independent choices, unless it comes from a file."""
     offers = {frozenset(record.offered): record.offered for record in records}
     counts = (ChoiceCounts if is_file else RecordCounts)(Assortments(offers.values()))
     offered, chosen, times, _ = zip(*records, strict=True)

@@ -1,4 +1,4 @@
-"""The process that refits models for intervals, for pages and the API alike."""
+"""The process that refits models for intervals, for pages and the API."""
 
 import sys
 from pathlib import Path
@@ -17,30 +17,30 @@ from rankstream.streams.live import Live
 
 REPLICATES = 20
 TOO_LARGE = "none: refits of more than {:,} offers, {:,} items or {:,} pairs of both take too long".format(*MAX_SIZES)
-MAX_REFITTED_MARKETS = 8  # markets whose refits are kept
+MAX_REFITTED_MARKETS = 8  # markets with refits in memory
 
 
 class RefitAnswerer(Answerer):
-    """Refits the models of markets, and answers how sure predictions and values of offers are."""
+    """Refits the models of markets, and returns intervals of predictions and of values of offers."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._refits: dict[int, tuple[int, Bootstrap]] = {}
 
     def refit(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Refit a market's model for intervals, which takes a while; what ``interval`` then answers from."""
+        """Refit a market's model, which takes a while, for the answers of ``interval``."""
         model, (live, counts) = self.model(question), self.learned(question)
         method = "nearest" if isinstance(model, RankingModel) else "max-entropy"
-        found = Bootstrap(counts, method, REPLICATES, model=model, sizes=_sizes(live, counts))
+        refits = Bootstrap(counts, method, REPLICATES, model=model, sizes=_sizes(live, counts))
         while len(self._refits) >= MAX_REFITTED_MARKETS:
             del self._refits[next(iter(self._refits))]
-        self._refits[question["market"]] = question["position"], found
+        self._refits[question["market"]] = question["position"], refits
         return {"position": question["position"]}
 
     def interval(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The ends of the intervals of offers' shares, by the refits, and up to which record those know.
+        """Return the intervals of offers' shares, and the log position of the refitted model.
 
-        Where margins are given, also what each offer is worth and gains on the first one, with the ends of intervals.
+        With margins, also the value of each offer and its gain over the first one, with intervals.
         """
         if question["market"] not in self._refits:
             raise RefusedError(409, "not yet")
@@ -66,14 +66,14 @@ class RefitAnswerer(Answerer):
 
 
 def _sizes(live: Live, counts: ChoiceCounts) -> Any:
-    """How many choices a refit draws where counts do not say that themselves; or why there are no refits.
+    """Return how many choices a refit draws, or None if that follows from the counts; or raise a RefusedError.
 
-    After a change, counts go on from faded choices, each of which weighs at most 1: together they are as certain as
-    that many choices, or more, so that intervals are not too short.
+    After a detected change, counts continue from faded choices with weights of at most 1. These are as certain as that
+    many choices, or more, so intervals are not too short.
     """
     offers = counts.assortments
-    own = (offers.n_offers, offers.n_items, offers.n_coordinates)
-    if any(size > most for size, most in zip(own, MAX_SIZES, strict=True)):
+    sizes = (offers.n_offers, offers.n_items, offers.n_coordinates)
+    if any(size > limit for size, limit in zip(sizes, MAX_SIZES, strict=True)):
         raise RefusedError(409, TOO_LARGE)
     if counts.forgets or (counts.tallies == np.floor(counts.tallies)).all():
         return None
@@ -83,6 +83,6 @@ def _sizes(live: Live, counts: ChoiceCounts) -> Any:
 
 
 def main() -> None:
-    """The process of refits, for a server that started it."""
+    """Run the process of refits."""
     lower_priority(5)
     answer_parent(lambda: RefitAnswerer(Path(sys.argv[1])).answer)

@@ -1,4 +1,4 @@
-"""Keeps the learner alive: a process that is started again when it dies, after a while that grows."""
+"""Keeps the learner running: restarts its process when it dies, with growing pauses."""
 
 import subprocess
 import time
@@ -9,15 +9,15 @@ from rankstream.service.journal import note
 from rankstream.service.processes.worker import start
 
 FIRST_PAUSE, MAX_PAUSE = 0.2, 30.0
-HEALTHY_SECONDS = 60.0  # after which a learner counts as well, and the next pause is short again
+HEALTHY_SECONDS = 60.0  # after so long without a failure, the next pause is short again
 SAVE_SECONDS = 6.0
-"""Seconds that a learner has to save after it is told to end; what it has not saved then is learned again."""
+"""Seconds that the learner has to save at the end; what is not saved is learned again."""
 
 
 class Supervisor:
-    """The learner of a folder; after a death the next one waits 0.2 seconds, then twice as long each time.
+    """Starts and restarts the learner of a folder: after 0.2 seconds, then twice as long each time.
 
-    The same holds where it cannot be started at all, for want of file descriptors, processes or memory.
+    The same holds if it cannot be started, for lack of file descriptors, processes or memory.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -25,7 +25,7 @@ class Supervisor:
         self.restarts = 0
         self.process: subprocess.Popen[bytes] | None = None
         self._stop, self._lock = Event(), Lock()
-        self._told = 0.0  # when it was told to end
+        self._ended_at = 0.0  # when the learner was asked to end
         self._thread = Thread(target=self._run, name="rankstream supervisor", daemon=True)
 
     def begin(self) -> None:
@@ -65,24 +65,24 @@ class Supervisor:
                 self._try_to_start()
 
     def _close_input(self) -> None:
-        """Closing its standard input ends a learner after its step."""
+        """Close the learner's standard input, which ends it after its step."""
         if self.process is not None and self.process.stdin is not None:
             self.process.stdin.close()
 
     def ask_to_end(self) -> None:
-        """Have the learner save and end, and start no other; this does not wait."""
+        """Ask the learner to save and end, without waiting for it; no other is started."""
         with self._lock:
             if not self._stop.is_set():
                 self._stop.set()
-                self._told = time.monotonic()
+                self._ended_at = time.monotonic()
             self._close_input()
 
     def end(self, timeout: float = SAVE_SECONDS) -> None:
-        """Have the learner save, and wait for that, up to ``timeout`` seconds since it was first told."""
+        """Let the learner save and end; kill it ``timeout`` seconds after it was first asked."""
         self.ask_to_end()
         if self.process is not None:
             try:
-                self.process.wait(max(0.0, self._told + timeout - time.monotonic()))
+                self.process.wait(max(0.0, self._ended_at + timeout - time.monotonic()))
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()

@@ -1,4 +1,4 @@
-"""Processes of our own: they end when whoever started them is gone, and answer questions lane by lane."""
+"""Worker processes: they answer questions in lanes, and end when their parent is gone."""
 
 import os
 import pickle
@@ -17,11 +17,11 @@ from rankstream._core.stderr import tolerate_stderr
 from rankstream.service.journal import note
 
 MEMORY = {"MALLOC_MMAP_THRESHOLD_": "1048576", "MALLOC_TRIM_THRESHOLD_": "1048576"}
-"""Settings of glibc, so that tables that come and go are given back to the system (benchmarks/learner_memory.py)."""
+"""Settings of glibc, so that freed tables are returned to the system (benchmarks/learner_memory.py)."""
 THREADS = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-"""One thread for small matrices: the processes share the cores, and threads that wait for each other use them up."""
+"""One BLAS thread per process, because the processes share the cores."""
 TABLE_MEMORY = 128_000_000
-"""Bytes that the learner counts as free for tables: parts and states that are read again have no other limit."""
+"""Memory limit for the learner's tables, which have no other limit."""
 START = (
     "from rankstream.service.journal import log_failures; log_failures()\n"
     "from rankstream.service.{module} import main; main()"
@@ -29,30 +29,30 @@ START = (
 
 
 def start(module: str, *words: str, answers: bool) -> "subprocess.Popen[bytes]":
-    """Start a module of this room as a process that ends with this one."""
+    """Start a module of the service as a process that ends with this one."""
     command = [sys.executable, "-c", START.format(module=module), *words]
     out = subprocess.PIPE if answers else subprocess.DEVNULL
-    error = None if sys.stderr is not None else subprocess.DEVNULL  # where it is closed, another file has its number
+    error = None if sys.stderr is not None else subprocess.DEVNULL  # if it is closed, another file may have its number
     variables = MEMORY | THREADS | ({MEMORY_VARIABLE: str(TABLE_MEMORY)} if module == "processes.learner" else {})
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=error, env=variables | os.environ)
 
 
 def write_message(file: IO[bytes], content: Any) -> None:
-    """Send something to the other side of a pipe that nobody else has."""
+    """Send a pickled message through a private pipe."""
     pickle.dump(content, file)
     file.flush()
 
 
 def read_message(file: IO[bytes]) -> Any:
-    """What the other side has sent; an EOFError where it is gone."""
+    """Read a message; raise an EOFError if the other side is gone."""
     try:
         return pickle.load(file)
-    except pickle.UnpicklingError:  # it died while it wrote
+    except pickle.UnpicklingError:  # the other side died while writing
         raise EOFError from None
 
 
 class _Process:
-    """A process of our own with lanes: it works on one question of each at a time, in threads."""
+    """A worker process with lanes: one question of each lane at a time, in threads."""
 
     def __init__(self, module: str, words: tuple[str, ...]) -> None:
         self.module, self.words, self.lanes = module, words, 0
@@ -62,7 +62,7 @@ class _Process:
         self._closed = False
 
     def ask(self, lane: int, question: Any, timeout: float | None) -> Any:
-        """Ask in a lane that is free, and wait; a ChildProcessError where the process died over it."""
+        """Ask in a free lane, and wait; raise a ChildProcessError if the process dies."""
         answer: Future[Any] = Future()
         with self._lock:
             process = self._started()
@@ -101,13 +101,13 @@ class _Process:
                 lane, content = read_message(source)
                 with self._lock:
                     if self.process is not process:
-                        break  # given up meanwhile: its lanes have other questions
+                        break  # this process was replaced, and its lanes have other questions
                     answer = self._answers.pop(lane)
                 answer.set_result(content)
         self._end(process)
 
     def _end(self, process: "subprocess.Popen[bytes]") -> None:
-        """Let go of a process; whoever waits for it gets a ChildProcessError, and the next question starts another."""
+        """End a process; pending questions get a ChildProcessError, and the next question starts a new process."""
         with self._lock:
             is_present = self.process is process
             lost = list(self._answers.values()) if is_present else []
@@ -115,7 +115,7 @@ class _Process:
                 self.process, self._answers = None, {}
         process.kill()
         process.wait()
-        with suppress(OSError):  # what it did not read is gone with it
+        with suppress(OSError):  # closing flushes to a pipe that nobody reads
             if process.stdin is not None:
                 process.stdin.close()
         for answer in lost:
@@ -130,10 +130,10 @@ class _Process:
 
 
 class Worker:
-    """Asks questions of a process, one after the other; it is started at the first, and again where it died.
+    """Asks a process one question after the other; the process starts with the first, and again if it died.
 
-    The process runs ``main`` of a ``module`` of this room with these ``words``, and is killed over a question after
-    ``timeout`` seconds. A worker ``beside`` another shares its process; neither waits for the other's questions.
+    The process runs ``main`` of a ``module`` of the service with these ``words``; it is killed if a question takes
+    longer than ``timeout`` seconds. A worker ``beside`` another shares its process, in a separate lane.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Worker:
         self._turn, self._counting = Lock(), Lock()
 
     def submit(self, question: Any) -> "Future[Any]":
-        """Ask, and go on; questions wait for each other in a thread of their own."""
+        """Queue a question, and return a future."""
         with self._counting:
             self.waiting += 1
         return self._threads.submit(self._counted, question)
@@ -159,13 +159,13 @@ class Worker:
                 self.waiting -= 1
 
     def ask(self, question: Any) -> Any:
-        """Ask, and wait for the answer; a ChildProcessError where the process died over it."""
+        """Ask, and wait for the answer; raise a ChildProcessError if the process dies."""
         with self._turn:
             return self._shared.ask(self._lane, question, self.timeout)
 
     @property
     def pid(self) -> int | None:
-        """The process, if there is one."""
+        """The id of the process, if there is one."""
         process = self._shared.process
         return None if process is None else process.pid
 
@@ -179,9 +179,9 @@ Handler = Callable[[Any], Any]
 
 
 def answer(make: Callable[[], Handler], source: IO[bytes], out: IO[bytes], leave: Callable[[], Any]) -> None:
-    """Answer questions until whoever asks is gone; those that are under way then are given up, by ``leave``.
+    """Answer questions until the other side is gone, then call ``leave``, which abandons those in progress.
 
-    Every lane has a thread, and a handler that ``make`` makes: so handlers need not share anything.
+    Every lane has its own thread, and its own handler from ``make``.
     """
     lanes: dict[int, SimpleQueue[Any]] = {}
     writing = Lock()
@@ -208,8 +208,8 @@ def answer(make: Callable[[], Handler], source: IO[bytes], out: IO[bytes], leave
 
 
 def answer_parent(make: Callable[[], Handler]) -> None:
-    """Answer the process that started this one, which also ends it; nothing else may print to standard output."""
-    for kind in (signal.SIGINT, signal.SIGTERM):  # a signal to the whole group: answer what is under way
+    """Answer the parent process through standard output, which nothing else may use, until the parent is gone."""
+    for kind in (signal.SIGINT, signal.SIGTERM):  # sent to the whole process group: finish the current answers
         signal.signal(kind, signal.SIG_IGN)
     tolerate_stderr()
     out = os.fdopen(os.dup(1), "wb")
@@ -218,7 +218,7 @@ def answer_parent(make: Callable[[], Handler]) -> None:
 
 
 def follow_parent(leave: Callable[[], Any]) -> None:
-    """Call ``leave`` in a thread once whoever started this process closes its standard input, or is gone."""
+    """Call ``leave`` in a thread when the parent process closes our standard input, or is gone."""
 
     def listen() -> None:
         while os.read(0, 1024):  # not sys.stdin, whose lock this thread would hold while the interpreter ends
@@ -229,19 +229,19 @@ def follow_parent(leave: Callable[[], Any]) -> None:
 
 
 def lower_priority(by: int) -> None:
-    """Let others go first, where the system can do that."""
+    """Lower the priority of this process, if the system can."""
     if hasattr(os, "nice"):
         os.nice(by)
 
 
 def main() -> None:
-    """The refresher: maximum-entropy models for the learner, at the learner's own priority."""
+    """Run the refresher, which fits maximum-entropy models for the learner."""
     from rankstream.streams.background import refreshed
 
     def refresh(job: Any) -> Any:
         try:
             return refreshed(job)
         except Exception:
-            return None  # the learner cannot mend it
+            return None  # the learner keeps the old model
 
     answer_parent(lambda: refresh)

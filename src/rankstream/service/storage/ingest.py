@@ -1,4 +1,4 @@
-"""Choices that come in: read, checked against their market, and written to the log with their key, all or nothing."""
+"""Check batches of choices against their market, and write them to the log, all or nothing."""
 
 import json
 import sqlite3
@@ -17,14 +17,14 @@ from rankstream.streams.record import Record
 from rankstream.streams.sources.parser import amount_of, in_priced_offers, moment_of, record_from
 
 MAX_WRITTEN_BYTES = 32_000_000
-"""Memory for the words of offers that need not be looked at again, of all markets together."""
+"""Memory limit of the cache of offers as they were written, for all markets together."""
 KEY_SECONDS = 7 * 86_400.0
 PRICES = (int, float, type(None))
 Row = tuple[int, int, float, float | None]
 
 
 class Sent(NamedTuple):
-    """A batch as it was sent, by whom, and the key with the digest of its body if it has one."""
+    """A batch, the token of its sender, and its idempotency key with the digest of the body."""
 
     market: str
     records: Sequence[Any]
@@ -35,14 +35,14 @@ class Sent(NamedTuple):
 
 @dataclass
 class KnownMarket:
-    """A market as the writer knows it: its row, and its offers by what they are."""
+    """The writer's cache of a market: its row and its offers."""
 
     row: MarketRow
     rules: RecordRules
     numbers: dict[frozenset[Any], int] = field(default_factory=dict)
     places: dict[int, dict[Label, int]] = field(default_factory=dict)
     written: dict[frozenset[Any], int] = field(default_factory=dict)
-    """Offers by the words that they came in, in whatever order, which need not be looked at again."""
+    """Numbers of offers by the text they were sent in, in any order, so that these are checked once."""
     added: dict[int, Offered] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class KnownMarket:
         self.priced = None if self.rules.settings.levels.levels is None else in_priced_offers(no_choice=self.no_choice)
 
     def number_of(self, record: Record, limits: ServiceLimits) -> int:
-        """The number of a record's offer, which may be new."""
+        """Return the number of a record's offer, which may be new."""
         offered = dict(record.offered) if isinstance(record.offered, Mapping) else record.offered
         offer = key_of(offered)
         if offer not in self.numbers:
@@ -65,7 +65,7 @@ class KnownMarket:
         return self.numbers[offer]
 
     def add(self, number: int, offered: Offered) -> None:
-        """An offer of the log."""
+        """Add an offer of the log."""
         self.numbers[key_of(offered)] = number
         self.items.update(offered)
         self.kinds.add(frozenset(self.rules.settings.levels.of(Record(offered, None)).offered))
@@ -73,15 +73,12 @@ class KnownMarket:
 
 
 def key_of(offered: Offered) -> frozenset[Any]:
-    """What makes an offer another one: its items, and their prices."""
+    """Return the identity of an offer: its items, and their prices."""
     return frozenset(offered.items() if isinstance(offered, dict) else offered)
 
 
 class Ingest:
-    """Writes batches within the transactions of the log's one writer; what it remembers is only ever of what is there.
-
-    The parameters are those of ``hub.Options``.
-    """
+    """Writes batches within the transactions of the log's only writer; the parameters are those of ``hub.Options``."""
 
     def __init__(self, limits: ServiceLimits, new_markets: bool = True, seed: int = 0) -> None:
         self.limits, self.new_markets, self.seed = limits, new_markets, seed
@@ -90,14 +87,14 @@ class Ingest:
         self._written_bytes = 0
 
     def forget(self) -> None:
-        """Look everything up again: a transaction was undone, or another process wrote."""
+        """Clear the caches, after a failed transaction or a write by another process."""
         self._known.clear()
         self._written_bytes = 0
 
     def store(self, connection: sqlite3.Connection, sent: Sent) -> dict[str, Any]:
-        """Write a batch, and what is answered; the answer of the first time where its key was there before."""
+        """Write a batch and return the answer; a batch with a known key gets its first answer again."""
         version = connection.execute("PRAGMA data_version").fetchone()[0]
-        if version != self._version:  # somebody purged a market
+        if version != self._version:  # another process wrote, such as a purge
             self._version = version
             self.forget()
         market = self._market(connection, sent.market)
@@ -131,9 +128,9 @@ class Ingest:
         return known
 
     def _rows(self, market: KnownMarket, records: Sequence[Any]) -> list[Row]:
-        """The records as the log keeps them; a RefusedError names the first that is wrong."""
+        """Return the records in the form of the log; a RefusedError names the first bad one."""
         rows: list[Row] = []
-        words: dict[int, frozenset[Any]] = {}  # of offers that several records share, by the object
+        words: dict[int, frozenset[Any]] = {}  # by the id of the offer, which several records may share
         for number, content in enumerate(records):
             try:
                 offered = id(content["offered"]) if type(content) is dict and "offered" in content else -1
@@ -161,7 +158,7 @@ class Ingest:
         return number, market.places[number][record.chosen], record.times, record.time
 
     def _remember(self, market: KnownMarket, words: frozenset[Any], number: int) -> None:
-        """Remember what an offer was written as, unless that takes too much memory: then begin anew."""
+        """Cache the text of an offer; clear the caches of all markets if they take too much memory."""
         texts = [word if isinstance(word, str) else word[0] for word in words]
         self._written_bytes += sum(map(len, texts)) + 150 * len(texts)
         if self._written_bytes > MAX_WRITTEN_BYTES:
@@ -207,9 +204,9 @@ class Ingest:
         return answer
 
     def change_settings(self, connection: sqlite3.Connection, name: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Change some settings of a market, None to the default: its records are learned again from the log.
+        """Change some settings of a market, None to the default; its model is rebuilt from the log.
 
-        Price levels may make a market: choices with prices can only come after them.
+        Price levels may create a market, because choices with prices can only follow them.
         """
         row = market_row(connection, name)
         merged = {**({} if row is None else row.settings), **content}
@@ -232,37 +229,38 @@ class Ingest:
 
 
 def make_market(connection: sqlite3.Connection, name: str, settings: dict[str, Any] | None = None) -> int:
-    """Make a market, with usual settings if none are given; its number."""
-    made = connection.execute(
+    """Create a market, with default settings if none are given; return its id."""
+    cursor = connection.execute(
         "INSERT INTO markets (name, made, epoch, records, untimed, uneven, large, settings)"
         " VALUES (?, ?, 1, 0, 0, 0, 0, ?)",
         (name, time.time(), json.dumps(checked({}) if settings is None else settings)),
     )
-    return int(made.lastrowid or 0)
+    return int(cursor.lastrowid or 0)
 
 
 def _words(content: Any) -> frozenset[Any]:
-    """The words of an offer that is a list of texts, or a mapping from texts to prices; nothing for others."""
+    """Return the cache key of an offer that is a list of texts or a mapping to prices; empty for others."""
     try:
         offered = content["offered"]
         if type(offered) is dict and all(type(price) in PRICES for price in offered.values()):
             return frozenset(offered.items())
         if type(offered) is list:
-            "".join(offered)  # the quickest way to see that all are texts
+            "".join(offered)  # the fastest check that all items are text
             words = frozenset(offered)
-            return words if len(words) == len(offered) else frozenset()  # an item that is there twice is an error
+            return words if len(words) == len(offered) else frozenset()  # a repeated item is an error
     except (TypeError, KeyError):
         pass
     return frozenset()
 
 
 def _answered(connection: sqlite3.Connection, market: int, sent: Sent) -> dict[str, Any] | None:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT digest, answer FROM keys WHERE market = ? AND token = ? AND key = ? AND made > ?",
         (market, sent.token, sent.key, time.time() - KEY_SECONDS),
     ).fetchone()
-    if found is None:
+    if row is None:
         return None
-    if found[0] != sent.digest:
+    digest, answer = row
+    if digest != sent.digest:
         raise RefusedError(422, "This Idempotency-Key was used with another body: use a new key for a new batch.")
-    return dict(json.loads(found[1]))
+    return dict(json.loads(answer))

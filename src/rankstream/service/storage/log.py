@@ -1,4 +1,4 @@
-"""The log: every acknowledged batch in one SQLite file, from which everything else can be computed again."""
+"""The log: every acknowledged batch, in a SQLite file from which everything else can be rebuilt."""
 
 import json
 import os
@@ -14,10 +14,10 @@ from rankstream._core.types import Label
 from rankstream.streams.record import Record
 
 Offered = tuple[Label, ...] | dict[Label, Any]
-"""What was offered: items, or the price of each."""
+"""An offer: items, or a mapping from items to prices."""
 NAME = "log.sqlite3"
 VERSION = 3
-WAIT = 10.0  # seconds for another process that writes
+WAIT = 10.0  # seconds to wait for another process that writes
 TABLES = """
 CREATE TABLE markets (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, made REAL NOT NULL, epoch INTEGER NOT NULL,
@@ -45,12 +45,12 @@ MIGRATIONS = {
     1: "ALTER TABLE markets ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;",
     2: "ALTER TABLE batches ADD COLUMN checksum INTEGER;" + IDENTITY,
 }
-"""What makes a log of an older version one of the next, and nothing one of this version: version 1 did not count the
-records that were dropped, version 2 had neither an identity nor checksums, and its batches are read without."""
+"""SQL that upgrades a log from each version to the next; 0 is an empty file. Version 1 did not count dropped records.
+Version 2 had no identity and no checksums; its batches stay without one."""
 
 
 class MarketRow(NamedTuple):
-    """What the log knows of a market; ``records`` is the position of its last one."""
+    """A market in the log; ``records`` is the position of its last record."""
 
     id: int
     name: str
@@ -68,7 +68,7 @@ DAMAGED = "The log is damaged. Stop the server, and restore a backup."
 
 
 class DamagedBatchError(ValueError):
-    """A batch of the log is not what was written."""
+    """A batch in the log is damaged."""
 
 
 class DamagedLogError(sqlite3.DatabaseError):
@@ -76,14 +76,14 @@ class DamagedLogError(sqlite3.DatabaseError):
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether a database is damaged, and not just full, busy or out of reach."""
+    """Return whether an error means that a database is damaged, not just full, busy or out of reach."""
     code = getattr(error, "sqlite_errorcode", None) or 0
     return isinstance(error, DamagedLogError) or code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 @contextmanager
 def named_damage() -> Iterator[None]:
-    """Tell damage to the log from that to other databases."""
+    """Raise damage as a DamagedLogError, to tell the log from other databases."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -94,7 +94,7 @@ def named_damage() -> Iterator[None]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Write everything or nothing."""
+    """Run a block in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -107,7 +107,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 class Batch(NamedTuple):
-    """Records as they came in, and the position behind the last one."""
+    """Records of one request, and the position after the last one."""
 
     position: int
     arrived: float
@@ -115,10 +115,10 @@ class Batch(NamedTuple):
 
 
 def _make_private(path: Path) -> None:
-    """Make the file if there is none, for its owner alone.
+    """Create the file if it is missing, readable by its owner only.
 
-    A file that is there is never opened here: closing it would end the locks of every connection to it in this
-    process, and the next process to disconnect would take itself for the last one and delete the write-ahead log.
+    An existing file must not be opened here: closing it would release the locks of all connections to it in this
+    process, and the next process to disconnect would delete the write-ahead log.
     """
     try:
         with suppress(FileExistsError):
@@ -127,13 +127,13 @@ def _make_private(path: Path) -> None:
         if problem:
             raise OSError(problem, os.strerror(problem))
         if os.name == "posix" and path.stat().st_mode & 0o077:
-            path.chmod(0o600)  # made before all files were private
+            path.chmod(0o600)  # written by an older version
     except OSError as error:
         raise ValueError(f"{path} cannot be written ({error.strerror}): check who owns it and its folder.") from None
 
 
 def connect(path: Path, wait: float = WAIT) -> sqlite3.Connection:
-    """A connection that many processes may have, each commit of which is on disk; only the owner can read the file."""
+    """Open a database that several processes may use; commits are durable, and only the owner can read the file."""
     _make_private(path)
     connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
     try:
@@ -146,7 +146,7 @@ def connect(path: Path, wait: float = WAIT) -> sqlite3.Connection:
 
 
 def open_log(folder: Path) -> sqlite3.Connection:
-    """The log of a folder, made if absent, and brought to this version if it is of an older one."""
+    """Open the log of a folder; create it if it is missing, and upgrade an older version."""
     connection = connect(folder / NAME)
     try:
         with transaction(connection):
@@ -169,26 +169,26 @@ def open_log(folder: Path) -> sqlite3.Connection:
 
 
 def run_script(connection: sqlite3.Connection, script: str) -> None:
-    """Run statements within a transaction that was begun, which ``executescript`` would end."""
+    """Run statements within the current transaction, which ``executescript`` would commit."""
     for statement in script.split(";"):
         if statement.strip():
             connection.execute(statement)
 
 
 def identity_of(connection: sqlite3.Connection) -> str:
-    """What tells this log from all others; copies of it have the same."""
+    """Return the unique id of this log; copies have the same."""
     return str(connection.execute("SELECT log FROM identity").fetchone()[0])
 
 
 def existing_log(folder: Path) -> sqlite3.Connection:
-    """The log of a folder in which there must be one."""
+    """Open the log of a folder, which must exist."""
     if not (folder / NAME).is_file():
         raise ValueError(f"There is no service in {folder}: start one there with 'rankstream serve run {folder}'.")
     return open_log(folder)
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """The version of the tables; 0 where there are none."""
+    """Return the version of the tables; 0 without any."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -203,7 +203,7 @@ def market_rows(connection: sqlite3.Connection) -> list[MarketRow]:
 
 @named_damage()
 def market_row(connection: sqlite3.Connection, name: str) -> MarketRow | None:
-    """The market of that name, if there is one."""
+    """Return the market of that name, or None."""
     row = connection.execute(f"SELECT {COLUMNS} FROM markets WHERE name = ?", (name,)).fetchone()
     return None if row is None else _market(row)
 
@@ -213,7 +213,7 @@ def _market(row: Any) -> MarketRow:
 
 
 def offers_of(connection: sqlite3.Connection, market: int, after: int = -1) -> dict[int, Offered]:
-    """The offers of a market by their numbers, those behind a number; with the prices that were sent."""
+    """Return the offers of a market by number, from number ``after`` + 1 on; with prices as they were sent."""
     rows = connection.execute(
         "SELECT number, items FROM offers WHERE market = ? AND number > ? ORDER BY number", (market, after)
     )
@@ -221,7 +221,7 @@ def offers_of(connection: sqlite3.Connection, market: int, after: int = -1) -> d
 
 
 def offer_text(offered: Offered) -> str:
-    """An offer as the log keeps it: items, and where there are prices, pairs of an item and its price.
+    """Return an offer in the form of the log: items, or pairs of an item and its price.
 
     >>> offer_text(("tea", "nothing")), offer_text({"tea": 3.5, "nothing": None})
     ('["tea", "nothing"]', '[["tea", 3.5], ["nothing", null]]')
@@ -230,23 +230,28 @@ def offer_text(offered: Offered) -> str:
 
 
 def offer_in(text: str) -> Offered:
-    """The offer that ``offer_text`` wrote."""
+    """Parse an offer that ``offer_text`` wrote."""
     items = json.loads(text)
     return dict(items) if items and isinstance(items[0], list) else tuple(items)
 
 
 def packed(rows: list[tuple[int, int, float, float | None]]) -> str:
-    """Records as the log keeps them: the number of the offer, the place of the choice, and what is unusual.
+    """Return records in the form of the log: number of the offer, position of the choice, count and time if needed.
 
     >>> packed([(0, 1, 1.0, None), (0, 1, 2.5, None), (3, 0, 1.0, 7.5)])
     '[[0,1],[0,1,2.5],[3,0,1.0,7.5]]'
     """
-    short = [row if row[3] is not None else row[:3] if row[2] != 1.0 else row[:2] for row in rows]
-    return json.dumps(short, separators=(",", ":"))
+
+    def short(row: tuple[int, int, float, float | None]) -> tuple[float | None, ...]:
+        if row[3] is not None:
+            return row
+        return row[:3] if row[2] != 1.0 else row[:2]
+
+    return json.dumps(list(map(short, rows)), separators=(",", ":"))
 
 
 def checksum(body: str) -> int:
-    """A checksum of a batch, which is written beside it."""
+    """Return the checksum of a batch, which is stored with it."""
     return crc32(body.encode("utf-8", "surrogatepass"))
 
 
@@ -259,10 +264,10 @@ def unpacked(body: str, offers: dict[int, Offered]) -> list[Record]:
 def batches_after(
     connection: sqlite3.Connection, market: int, position: int, offers: dict[int, Offered], most: int
 ) -> list[Batch]:
-    """The batches behind a position, until there are ``most`` records; offers that are new join ``offers``."""
-    found: list[Batch] = []
+    """Return the batches after a position, up to about ``most`` records; new offers are added to ``offers``."""
+    batches: list[Batch] = []
     rows = connection.cursor()
-    connection.execute("BEGIN")  # batches and offers of one moment
+    connection.execute("BEGIN")  # for a consistent view of batches and offers
     try:
         rows.execute(
             "SELECT position, arrived, records, body, checksum FROM batches WHERE market = ? AND position > ? "
@@ -271,16 +276,16 @@ def batches_after(
         )
         offers.update(offers_of(connection, market, max(offers, default=-1)))
         while most > 0 and (row := rows.fetchone()) is not None:
-            behind, arrived, number, body, written = row
+            end, arrived, number, body, written = row
             try:
                 records = unpacked(body, offers) if written in (None, checksum(body)) else []
             except (ValueError, LookupError, TypeError, AttributeError):
                 records = []
             if len(records) != number:
-                raise DamagedBatchError(f"The batch of the log that ends at record {behind:,} is damaged.")
-            found.append(Batch(behind, arrived, records))
+                raise DamagedBatchError(f"The batch of the log that ends at record {end:,} is damaged.")
+            batches.append(Batch(end, arrived, records))
             most -= number
     finally:
         rows.close()
         connection.execute("COMMIT")
-    return found
+    return batches

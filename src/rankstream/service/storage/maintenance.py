@@ -1,4 +1,4 @@
-"""What can be done to the folder of a service from outside, whether it runs or not: backup, export, purge."""
+"""Maintenance of a service's folder, whether the service runs or not: backup, export, purge, rebuild."""
 
 import json
 import sqlite3
@@ -20,14 +20,14 @@ COLUMNS = {"offered": "VARCHAR[]", "chosen": "VARCHAR", "count": "DOUBLE", "time
 
 
 def backup(folder: Path, out: Path) -> int:
-    """Copy everything to one zip file, whole or not at all; its size.
+    """Copy everything to one zip file, atomically; return its size.
 
-    What was learned is copied before the log: so the log has every record that is in the state, and maybe more, which
-    are learned when the copy is served. To restore, unpack it in an empty folder.
+    The models are copied before the log, so that the log has every record behind them, and maybe more, which are
+    learned after a restore. To restore, unzip into an empty folder.
     """
     log.existing_log(folder).close()
     with (
-        whole_file(out, mode=0o600) as temporary,  # it has the digests of tokens
+        whole_file(out, mode=0o600) as temporary,  # contains digests of tokens
         TemporaryDirectory(dir=out.parent, prefix=".rankstream-") as copies,
         ZipFile(temporary, "w") as archive,
     ):
@@ -41,9 +41,9 @@ def backup(folder: Path, out: Path) -> int:
 
 
 def export(folder: Path, market: str, out: Path) -> int:
-    """Write the records of a market that are in the log to a Parquet file, or to JSON lines; how many.
+    """Write the records of a market in the log to Parquet or JSON Lines; return how many.
 
-    Offers of items with prices are written as ``--price-columns offered`` reads them.
+    Offers with prices are written in the form of ``--price-columns offered``.
     """
     if out.suffix.lower() not in (".parquet", ".jsonl", ".ndjson"):
         raise ValueError(f"{out} is neither .parquet nor .jsonl: use a name that ends in one of these.")
@@ -60,7 +60,7 @@ def export(folder: Path, market: str, out: Path) -> int:
 
 
 def records_of(connection: sqlite3.Connection, row: log.MarketRow) -> Iterator[dict[str, Any]]:
-    """The records of a market up to the last one of now, in their order."""
+    """Yield the records of a market in order, up to the current last one."""
     offers: dict[int, log.Offered] = {}
     position = 0
     while position < row.records:
@@ -78,32 +78,32 @@ def records_of(connection: sqlite3.Connection, row: log.MarketRow) -> Iterator[d
 
 
 def _written(offered: Any) -> list[str]:
-    """The items of an offer as ``rankstream fit`` reads them, with their prices, if any, as in tea@3.5."""
+    """Return the items of an offer in the form that ``rankstream fit`` reads, with prices as in tea@3.5."""
     if isinstance(offered, dict):
         return [str(item) if price is None else f"{item}@{price!r}" for item, price in offered.items()]
     return [str(item) for item in offered]
 
 
 def purge(folder: Path, market: str) -> int:
-    """Remove a market and everything that is known of it, from the disk as well; how many records it had."""
+    """Delete a market and all of its data, and overwrite it on disk; return its number of records."""
     with closing(log.existing_log(folder)) as connection, closing(store.open_store(folder)) as learned:
         row = _row(connection, folder, market)
-        for one in (connection, learned):
-            one.execute("PRAGMA secure_delete = ON")
+        for database in (connection, learned):
+            database.execute("PRAGMA secure_delete = ON")
         with log.transaction(connection):
             for table in ("batches", "offers", "keys"):
                 connection.execute(f"DELETE FROM {table} WHERE market = ?", (row.id,))
             connection.execute("DELETE FROM markets WHERE id = ?", (row.id,))
         store.forget(learned, row.id)
-        for one in (connection, learned):
-            one.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        for database in (connection, learned):
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return row.records
 
 
 def rebuild(folder: Path) -> tuple[str, int, int]:
-    """Put aside what was learned, so that the next server learns the log again; what to say of it.
+    """Rename the file of models, so that the next server rebuilds them from the log.
 
-    That is the new name of the file, how many records are in the log, and how many were dropped from it.
+    Return the new name of the file, and how many records are in the log and were dropped from it.
     """
     with closing(log.existing_log(folder)) as connection, own_folder(folder, remedy="stop the server first"):
         rows = log.market_rows(connection)
@@ -114,6 +114,6 @@ def rebuild(folder: Path) -> tuple[str, int, int]:
 def _row(connection: sqlite3.Connection, folder: Path, market: str) -> log.MarketRow:
     row = log.market_row(connection, market)
     if row is None:
-        known = ", ".join(one.name for one in log.market_rows(connection)[:20]) or "none"
+        known = ", ".join(other.name for other in log.market_rows(connection)[:20]) or "none"
         raise ValueError(f"There is no market {market!r} in {folder}: it has {known}.")
     return row

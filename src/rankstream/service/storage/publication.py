@@ -1,6 +1,7 @@
-"""What was learned, as the server gives it out: facts about models and markets, and whether the two files of a folder
-belong together. Nobody would notice a log that was cut or replaced; positions are compared, not rows, as ``--keep``
-drops rows that are learned.
+"""Published models as the server reads them, and the check that log and models of a folder belong together.
+
+Without that check, a log that was cut or replaced would go unnoticed. It compares positions, not rows, because
+``--keep`` drops learned rows.
 """
 
 import sqlite3
@@ -14,7 +15,7 @@ from rankstream.service.storage import states as store
 from rankstream.service.storage.log import DamagedLogError, MarketRow, identity_of, is_damage, market_rows
 from rankstream.service.storage.states import PublishedModel
 
-MIN_CHOICES = 30  # choices below which predictions are provisional, as below which nothing is compared (data/drift.py)
+MIN_CHOICES = 30  # predictions from fewer choices are provisional; the same limit as in data/drift.py
 FEW_CHOICES = f"Predictions from fewer than {MIN_CHOICES} choices are provisional."
 COARSE = (
     "These predictions come from a coarse model and are provisional. The better one follows in a few seconds, unless "
@@ -33,13 +34,13 @@ MARKET_EXAMPLE: dict[str, Any] = {
 
 
 def documented(**example: Any) -> dict[str, Any]:
-    """What pydantic is told of a dataclass that an answer contains; this file does without pydantic itself."""
+    """Return the pydantic configuration of a dataclass, without importing pydantic here."""
     return {"extra": "forbid", "use_attribute_docstrings": True, "json_schema_extra": {"example": example}}
 
 
 @dataclass(frozen=True)
 class PublishedAnswer:
-    """The model behind an answer: up to which record it knows the market, and how many seconds ago that was learned."""
+    """The model behind an answer: the position of its last record, and its age in seconds."""
 
     __pydantic_config__: ClassVar = documented(**MODEL_EXAMPLE)
     position: int
@@ -55,7 +56,7 @@ class PublishedAnswer:
 
 @dataclass(frozen=True)
 class MarketAnswer:
-    """A market: records in all, those that are learned and dropped, its sizes, and the age of its model in seconds."""
+    """A market: records received, learned and dropped, its sizes, and the age of its model in seconds."""
 
     __pydantic_config__: ClassVar = documented(**MARKET_EXAMPLE)
     market: str
@@ -70,7 +71,7 @@ class MarketAnswer:
 
 
 def provisional_reason(row: MarketRow, facts: dict[str, Any]) -> str:
-    """Why predictions of a model should be taken with care for now; nothing where there is no reason."""
+    """Return why predictions are provisional; empty if they are not."""
     if facts["choices"] < MIN_CHOICES:
         return FEW_CHOICES
     return COARSE if facts["kind"] == "sparse" != row.settings.get("served") else ""
@@ -83,14 +84,14 @@ REMEDY = (
 
 
 class PairingError(ValueError):
-    """The two files do not belong together."""
+    """The log and the models do not belong together."""
 
 
 def check_pair(log: sqlite3.Connection, learned: sqlite3.Connection, folder: object = "FOLDER") -> None:
-    """Raise a PairingError where learned.sqlite3 knows more than the log, or another log; it adopts its first log."""
-    own, remedy = identity_of(log), REMEDY.format(folder)
+    """Raise a PairingError if learned.sqlite3 has more records than the log, or belongs to another log."""
+    log_id, remedy = identity_of(log), REMEDY.format(folder)
     known = learned.execute("SELECT log FROM identity").fetchone()
-    if known is not None and known[0] != own:
+    if known is not None and known[0] != log_id:
         raise PairingError(f"{store.NAME} belongs to another log. {remedy}")
     rows = {row.id: row for row in market_rows(log)}
     (last,) = log.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()  # ever made, even if purged
@@ -105,11 +106,11 @@ def check_pair(log: sqlite3.Connection, learned: sqlite3.Connection, folder: obj
                 f"The log of market {row.name!r} ends at record {row.records:,}, but {position:,} were learned: "
                 f"{position - row.records:,} are missing. {remedy}"
             )
-    learned.execute("INSERT INTO identity SELECT ? WHERE NOT EXISTS (SELECT * FROM identity)", (own,))
+    learned.execute("INSERT INTO identity SELECT ? WHERE NOT EXISTS (SELECT * FROM identity)", (log_id,))
 
 
 def open_learned(folder: Path, log: sqlite3.Connection, where: object = "FOLDER") -> sqlite3.Connection:
-    """Open what was learned from a log; where it is damaged, it is put aside, and learned again."""
+    """Open the models of a log; if the file is damaged, rename it and start a new one."""
     learned = store.open_store(folder)
     try:
         check_pair(log, learned, where)
@@ -124,7 +125,7 @@ def open_learned(folder: Path, log: sqlite3.Connection, where: object = "FOLDER"
 
 
 class Published:
-    """What the server knows of all this: read again whenever the learner has written, or the file was replaced."""
+    """The server's view of the published models; it is read again when the learner has written."""
 
     def __init__(self, folder: Path, log: sqlite3.Connection) -> None:
         self.folder, self.log = folder, log
@@ -140,7 +141,7 @@ class Published:
         self._file, self.mismatch = store.file_of(self.folder), ""
 
     def _read(self) -> Self:
-        """Read what was written or replaced since, and return this."""
+        """Read again if the file was written or replaced, and return self."""
         try:
             if store.file_of(self.folder) != self._file:
                 note("the saved models were replaced; reading them again")
@@ -150,9 +151,9 @@ class Published:
             if not self.mismatch:
                 version = self.connection.execute("PRAGMA data_version").fetchone()[0]
                 if version != self._version:
-                    one = self.connection
-                    found = store.published_models(one), store.positions(one), store.problems(one)
-                    self._models, self._positions, self._problems = found
+                    self._models = store.published_models(self.connection)
+                    self._positions = store.positions(self.connection)
+                    self._problems = store.problems(self.connection)
                     self._version = version
         except PairingError as error:
             self._file, self.mismatch = store.file_of(self.folder), str(error)
@@ -165,20 +166,20 @@ class Published:
         return self
 
     def problem(self, row: MarketRow | None) -> str | None:
-        """Why a market cannot be learned with its present settings; without a market, what is wrong with the log."""
+        """Return why a market cannot be learned with its current settings; without a market, the log's problem."""
         epoch, sentence = self._read()._problems.get(0 if row is None else row.id, (0, None))
         return sentence if row is None or epoch == row.epoch else None
 
     def any_problem(self) -> bool:
-        """Whether some market cannot be learned."""
+        """Return whether some market cannot be learned."""
         return bool(self._read()._problems)
 
     def of(self, row: MarketRow) -> PublishedModel | None:
-        """What is given out of a market; the model of former settings until there is one of the new."""
+        """Return the published model of a market; after a change of settings, the old one until a new one is ready."""
         return self._read()._models.get(row.id)
 
     def learned(self, row: MarketRow) -> int:
-        """The position up to which a market was learned, with its settings as they are."""
+        """Return the position up to which a market was learned with its current settings."""
         epoch, position = self._read()._positions.get(row.id, (0, 0))
         return position if epoch == row.epoch else 0
 
@@ -187,9 +188,9 @@ class Published:
         return store.model_text(self._read().connection, row.id, digest)
 
     def listing(self, row: MarketRow) -> dict[str, Any] | None:
-        """The items of a market, as they were when its model was made."""
+        """Return the list of items of a market, from when its model was saved."""
         return store.listing_of(self._read().connection, row.id)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.connection.close()

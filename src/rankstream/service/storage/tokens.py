@@ -1,4 +1,4 @@
-"""Tokens: who may do what to which market. They are shown once, and only a digest of them is kept."""
+"""Tokens: permissions by market. A token is shown once; only a digest of it is stored."""
 
 import hmac
 import secrets
@@ -23,14 +23,14 @@ TABLE = """CREATE TABLE IF NOT EXISTS tokens (
 )"""
 ADDED = ("name TEXT NOT NULL DEFAULT ''", "expires REAL")  # columns that the first version did not have
 EXPIRED = "This token has expired: create another with 'rankstream serve token create'."
-LINK_SECONDS = 60.0  # seconds for which the link to a page can be used
+LINK_SECONDS = 60.0  # lifetime of a link to a page
 NOBODY = sha256(b"").digest()
 DENIED = "This needs a token: send 'Authorization: Bearer ...' with one that 'rankstream serve token create' made."
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Whoever sent a request: the id of the token, and what it allows."""
+    """The holder of a token: its id and its permissions."""
 
     id: str
     markets: frozenset[str]
@@ -38,7 +38,7 @@ class Holder:
     expires: float | None = None
 
     def allows(self, verb: str, market: str | None) -> bool:
-        """Whether this is allowed; without a market, for every one of them."""
+        """Return whether the token has a permission for a market, or without one for all markets."""
         return verb in self.may and (EVERY in self.markets or (market is not None and market in self.markets))
 
 
@@ -46,7 +46,7 @@ ANYBODY = Holder("", frozenset((EVERY,)), frozenset(VERBS))
 
 
 class Tokens:
-    """The tokens of a folder, as they are now: another process may make and revoke some."""
+    """The current tokens of a folder; another process may create and revoke some."""
 
     def __init__(self, folder: Path) -> None:
         self._connection = _opened(folder)
@@ -54,7 +54,7 @@ class Tokens:
         self._holders: dict[str, tuple[bytes, Holder]] = {}
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def _read(self) -> dict[str, tuple[bytes, Holder]]:
@@ -71,13 +71,13 @@ class Tokens:
 
     @property
     def any(self) -> bool:
-        """Whether there are tokens; before the first, everybody on this machine may do everything."""
+        """Whether there are tokens; before the first one, every local client may do everything."""
         return bool(self._read())
 
     def holder(self, header: str | None) -> Holder:
-        """Who sent a request with this Authorization header; a RefusedError where nobody known did.
+        """Return the holder of the token in an Authorization header, or raise a RefusedError.
 
-        Where there has ever been a token, one is needed: whoever revokes the last does not mean to let everybody in.
+        Once there has been a token, one is always needed: revoking the last one does not open the service.
         """
         holders = self._read()
         if self._is_open:
@@ -93,7 +93,7 @@ class Tokens:
         return holder
 
     def check(self, header: str | None, verb: str, market: str | None) -> Holder:
-        """Who sent a request, if that is allowed."""
+        """Return the holder of a token with this permission, or raise a RefusedError."""
         holder = self.holder(header)
         if not holder.allows(verb, market):
             what = "every market" if market is None else "this market"
@@ -104,7 +104,7 @@ class Tokens:
 def create(
     folder: Path, markets: Iterable[str], may: Iterable[str], label: str = "", seconds: float | None = None
 ) -> str:
-    """Make a token with a name for people, valid for some seconds or for ever; it cannot be read again."""
+    """Create a token with a label, valid for some seconds or for ever; it cannot be read again."""
     names, verbs = sorted({name.strip() for name in markets}), sorted({verb.strip() for verb in may})
     for name in names:
         if name != EVERY:
@@ -135,7 +135,7 @@ def listed(folder: Path) -> list[dict[str, Any]]:
 
 
 def revoke(folder: Path, name: str) -> None:
-    """Make a token worthless, at once."""
+    """Revoke a token at once."""
     with closing(_opened(folder)) as connection:
         gone = connection.execute("DELETE FROM tokens WHERE id = ?", (name,)).rowcount
     if not gone:
@@ -143,7 +143,7 @@ def revoke(folder: Path, name: str) -> None:
 
 
 def check_name(name: str) -> str:
-    """A name that a market can have, in any script: safe in addresses and lists of markets.
+    """Return a valid name of a market, safe in URLs and lists; raise a ValueError for any other.
 
     >>> check_name("Old Town"), check_name("Café-2")
     ('Old Town', 'Café-2')
@@ -157,7 +157,7 @@ def check_name(name: str) -> str:
 
 
 def market_name(text: str) -> str:
-    """A name for a market that says what it is of.
+    """Return a valid name of a market for the name of a file.
 
     >>> market_name("sales (2026).csv"), market_name("???")
     ('sales 2026 .csv', 'choices')
@@ -168,7 +168,7 @@ def market_name(text: str) -> str:
 
 @dataclass
 class PageLink:
-    """A link that opens the page once: its key is exchanged for the cookie of a token."""
+    """A link that opens the page once; its key is exchanged for a cookie with a token."""
 
     token: str
     page: str
@@ -176,12 +176,12 @@ class PageLink:
     until: float = 0.0
 
     def start(self, address: str) -> str:
-        """Return the link at an address, which can be used from now on."""
+        """Return the link at an address, and start its lifetime."""
         self.until = time.monotonic() + LINK_SECONDS
         return f"{address}/open?key={self.key}"
 
     def take(self, key: str) -> bool:
-        """Whether a key opens the page, which it does once.
+        """Return whether a key is valid, and invalidate it.
 
         >>> link = PageLink("token", "/")
         >>> address = link.start("http://localhost")

@@ -1,4 +1,4 @@
-"""One thread that writes to the log: what waits is committed together, and answered after it is on disk."""
+"""The only thread that writes to the log: queued writes are committed together, and answered once on disk."""
 
 import sqlite3
 from collections.abc import Callable
@@ -13,20 +13,20 @@ from rankstream.service.storage.log import DAMAGED, is_damage, transaction
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], R]
 MAX_GROUP_SIZE = 200
-Waiting = tuple[Work[Any], "Future[Any]"]  # what is to be written, and who waits for its result
+Waiting = tuple[Work[Any], "Future[Any]"]  # a function that writes, and the future of its result
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 
 
 class Writer:
-    """Runs functions that write, each within a transaction that it may share with others that came meanwhile.
+    """Runs functions that write, in transactions that queued functions share.
 
-    A function that raises ``RefusedError`` must not have written anything. Where a transaction fails, nothing of it is
-    stored, all that were in it are refused, and ``on_failure`` is called.
+    A function that raises ``RefusedError`` must not have written anything. If a transaction fails, nothing is stored,
+    all of its functions fail, and ``on_failure`` is called.
     """
 
     def __init__(self, connection: sqlite3.Connection, on_failure: Callable[[], None]) -> None:
         self.connection, self.on_failure = connection, on_failure
-        self.failure: RefusedError | None = None  # why nothing could be written the last time, if so
+        self.failure: RefusedError | None = None  # why the last write failed, if it did
         self.is_damaged = False
         self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="rankstream log", daemon=True)
@@ -34,17 +34,17 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """The number of queued functions."""
         return self._queue.qsize()
 
     def submit(self, work: Work[R]) -> "Future[R]":
-        """Have something written; the result is there when it is on disk."""
+        """Queue a function that writes; its future is done when the data are on disk."""
         result: Future[R] = Future()
         self._queue.put((work, result))
         return result
 
     def close(self) -> None:
-        """Write what waits, and end."""
+        """Write what is queued, and end the thread."""
         self._queue.put(None)
         self._thread.join()
         self.connection.close()
@@ -59,7 +59,7 @@ class Writer:
                 except Empty:
                     break
             going = group[-1] is not None
-            self._write([one for one in group if one is not None])
+            self._write([waiting for waiting in group if waiting is not None])
 
     def _write(self, group: list[Waiting]) -> None:
         answers: list[tuple[Future[Any], Any, BaseException | None]] = []
@@ -87,7 +87,7 @@ class Writer:
 
 
 def reason(error: Exception) -> RefusedError:
-    """Why nothing was stored, without saying more than whoever sent it may know."""
+    """Return the error for a failed write, without details that a client should not see."""
     if is_damage(error):
         return RefusedError(503, DAMAGED)
     code = getattr(error, "sqlite_errorcode", None)

@@ -1,4 +1,4 @@
-"""DuckDB: databases and connections, names and texts as SQL, files by their absolute paths, small Parquet files."""
+"""DuckDB: databases and connections, quoting for SQL, and small Parquet files."""
 
 import json
 import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Connection: TypeAlias = "DuckDBPyConnection"
 FETCH_ROWS = 10_000
-BLANKS = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace())  # what str.strip takes off
+BLANKS = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace())  # the characters of str.strip
 
 _THREADS: ContextVar[int | None] = ContextVar("threads", default=None)
 _DATABASES: dict[tuple[int, int | None], Connection] = {}
@@ -27,7 +27,7 @@ _DATABASES: dict[tuple[int, int | None], Connection] = {}
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let DuckDB use one thread meanwhile, as in one of several processes."""
+    """Limit DuckDB to one thread within a ``with`` block, for use in one of several processes."""
     before = _THREADS.set(1)
     try:
         yield
@@ -36,70 +36,70 @@ def one_thread() -> Iterator[None]:
 
 
 def own_database(memory: str | None = None) -> Connection:
-    """A database of its own, which leaves what does not fit into memory in the folder for temporary files."""
+    """Open a new in-memory database, which spills to the folder for temporary files."""
     import duckdb
 
     config: dict[str, Any] = {"temp_directory": str(Path(gettempdir()) / f"rankstream-{token_hex(16)}")}
     config |= {} if _THREADS.get() is None else {"threads": _THREADS.get()}
     config |= {"autoinstall_known_extensions": False} | ({} if memory is None else {"memory_limit": memory})
     try:
-        return _settled(duckdb.connect(config=config))
+        return _configured(duckdb.connect(config=config))
     except duckdb.Error:
         raise ValueError(f"The memory {memory!r} is not a size: write it as '1GB'.") from None
 
 
 def connected() -> Connection:
-    """A connection to the database of this process; temporary tables and views are the connection's own.
+    """Return a connection to the database of this process, with its own temporary tables and views.
 
-    Opening a database takes 20 ms, a connection to it 0.3 ms, and reading a file needs several.
+    Opening a database takes 20 ms, a connection to it 0.3 ms, and reading a file needs several connections.
     """
     import duckdb
 
     key = os.getpid(), _THREADS.get()  # threads of a database do not survive a fork
     try:
-        return _settled(_DATABASES[key].cursor())
+        return _configured(_DATABASES[key].cursor())
     except (KeyError, duckdb.Error):  # a fatal error in any query ends the whole database
         _DATABASES[key] = own_database()
-        return _settled(_DATABASES[key].cursor())
+        return _configured(_DATABASES[key].cursor())
 
 
-def _settled(connection: Connection) -> Connection:
+def _configured(connection: Connection) -> Connection:
     import duckdb
 
     connection.execute("SET enable_progress_bar = false").fetchall()
-    with suppress(duckdb.Error):  # it knows no zones but UTC then
+    with suppress(duckdb.Error):  # without time zone support, UTC is the only zone anyway
         connection.execute("SET TimeZone = 'UTC'").fetchall()
     return connection
 
 
 def identifier(name: str) -> str:
-    """A name of a column in SQL."""
+    """Quote the name of a column for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(words: str) -> str:
-    """A text in SQL."""
+    """Quote a text for SQL."""
     return "'" + words.replace("'", "''") + "'"
 
 
 def double(number: float) -> str:
-    """A number in SQL, to the last bit."""
+    """Return a number in SQL, exact to the last bit."""
     return f"CAST('{number!r}' AS DOUBLE)"
 
 
 def stripped(words: str) -> str:
-    """The SQL of a text without what Python takes for blanks around it; ``trim`` alone only knows spaces.
+    """Return the SQL that strips a text as Python does; ``trim`` alone strips only spaces.
 
     >>> with connected() as connection:
     ...     connection.execute("SELECT " + stripped(literal(chr(9) + "tea" + chr(160)))).fetchall()
     [('tea',)]
     """
-    plain = f"regexp_full_match({words}, '[!-~]([ -~]*[!-~])?')"  # as almost all are; the trim takes far longer
+    plain = f"regexp_full_match({words}, '[!-~]([ -~]*[!-~])?')"  # true of almost all texts; the trim is far slower
     return f"CASE WHEN {plain} THEN {words} ELSE trim({words}, {literal(BLANKS)}) END"
 
 
 def listed(paths: Sequence[Path]) -> str:
-    """Files as a list in SQL: absolute, or else "~" and "file:" would mean other files; with what is a glob escaped.
+    """Return files as a list in SQL: absolute, because "~" and "file:" are special, and with globs escaped.
 
     >>> listed([Path("/data/a[1].csv")])
     "['/data/a[[]1].csv']"
@@ -108,7 +108,7 @@ def listed(paths: Sequence[Path]) -> str:
 
 
 def speakable(paths: Sequence[Path]) -> bool:
-    """Whether all paths are Unicode, as DuckDB needs them."""
+    """Return whether all paths are Unicode, as DuckDB needs."""
     try:
         "".join(str(path.absolute()) for path in paths).encode()
     except UnicodeEncodeError:
@@ -117,12 +117,12 @@ def speakable(paths: Sequence[Path]) -> bool:
 
 
 def described(connection: Connection, table: str) -> dict[str, str]:
-    """The columns of a table, and their types."""
+    """Return the type of each column of a table."""
     return {row[0]: str(row[1]) for row in connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()}
 
 
 def unzoned(column: str, kind: str | None) -> str:
-    """The SQL of a column, as a time in UTC without a zone where it is a time with one."""
+    """Return the SQL of a column; a time with a zone becomes one in UTC without a zone."""
     return f"CAST({identifier(column)} AS TIMESTAMP)" if str(kind).endswith("WITH TIME ZONE") else identifier(column)
 
 
@@ -134,19 +134,19 @@ def numbered(
     needed: Sequence[str] | None = None,
     most: int | None = None,
 ) -> Iterator[RawRow]:
-    """The first rows of a table, or all, numbered from 0; what is not needed is None, whatever state it is in."""
+    """Yield the first rows of a table, or all, numbered from 0; cells that are not needed are None."""
     kinds = described(connection, table)
     wanted = [unzoned(column, kinds[column]) if needed is None or column in needed else "NULL" for column in columns]
-    found = connection.execute(f"SELECT {', '.join(wanted)} FROM {table}" + ("" if most is None else f" LIMIT {most}"))
+    result = connection.execute(f"SELECT {', '.join(wanted)} FROM {table}" + ("" if most is None else f" LIMIT {most}"))
     number = 0
-    while batch := found.fetchmany(FETCH_ROWS):
+    while batch := result.fetchmany(FETCH_ROWS):
         for cells in batch:
             yield RawRow(f"{name}, row", number, cells)
             number += 1
 
 
 def write_parquet(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
-    """Write rows of plain values as a Parquet file, whole or not at all; each column has its type in SQL."""
+    """Write rows of plain values to a Parquet file, atomically; ``columns`` are SQL types by name."""
     kinds = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
     with TemporaryDirectory() as folder, connected() as connection, whole_file(path) as temporary:
         lines = Path(folder) / "rows.jsonl"
@@ -161,7 +161,7 @@ def write_parquet(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]
 
 
 def read_parquet(path: str | os.PathLike[str], columns: Iterable[str]) -> list[dict[str, Any]]:
-    """The rows of a file that ``write_parquet`` wrote; a ValueError where it is not one."""
+    """Return the rows of a file that ``write_parquet`` wrote, or raise a ValueError."""
     import duckdb
 
     names = list(columns)

@@ -1,4 +1,4 @@
-"""Workbooks of Excel, by openpyxl, which is installed by the extra ``excel``."""
+"""Excel workbooks, read with openpyxl (extra ``excel``)."""
 
 import warnings
 import zipfile
@@ -18,7 +18,7 @@ MAX_SHEET_ROWS = 1_048_576  # as many as Excel has
 
 
 class WorkbookError(ValueError):
-    """What is wrong with a workbook, in a sentence of ours."""
+    """A problem with a workbook, with our own message."""
 
 
 class ExcelFiles(Files):
@@ -44,17 +44,17 @@ class ExcelFiles(Files):
                 yield RawRow(where, number, [*cells, *[None] * (width - len(cells))])
 
     def _cells(self, path: Path) -> Iterator[tuple[int, list[Any]]]:
-        """The rows of the sheet that are not empty, without what is missing at their ends."""
+        """Yield the non-empty rows of the sheet with their numbers, without empty cells at the end."""
         with _workbook(path) as book:
             names = list(book.sheetnames)
             wanted = names[0] if self.sheet is None and len(names) == 1 else self.sheet
             if wanted not in names:
-                said = "choose one with sheet=..." if wanted is None else f"there is none called {shown(wanted)}"
-                raise WorkbookError(f"{path} has the sheets {', '.join(map(shown, names)) or 'none'}: {said}.")
+                remedy = "choose one with sheet=..." if wanted is None else f"there is none called {shown(wanted)}"
+                raise WorkbookError(f"{path} has the sheets {', '.join(map(shown, names)) or 'none'}: {remedy}.")
             sheet = book[wanted]
             if not hasattr(sheet, "reset_dimensions"):
                 raise WorkbookError(f"The sheet {shown(wanted)} of {path} is not a table: choose another sheet.")
-            sheet.reset_dimensions()  # they need not be true
+            sheet.reset_dimensions()  # the file may state wrong ones
             for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
                 cells = list(values)
                 while cells and cells[-1] in (None, ""):
@@ -69,7 +69,7 @@ class ExcelFiles(Files):
 
 @contextmanager
 def _workbook(path: Path) -> Iterator[Any]:
-    """A workbook, closed in the end; whatever the library says of a broken one, as one sentence."""
+    """Open a workbook, and turn every error of the library into a ValueError of one sentence."""
     try:
         openpyxl = import_module("openpyxl")
     except ImportError:
@@ -83,7 +83,7 @@ def _workbook(path: Path) -> Iterator[Any]:
             raise WorkbookError(f"{path} unpacks to {size:,} bytes, beyond {MAX_UNPACKED_BYTES:,}: save it as CSV.")
         with path.open("rb") as file:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of styles and the like
+                warnings.simplefilter("ignore")  # about styles and the like
                 book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             try:
                 yield book

@@ -1,4 +1,4 @@
-"""Where records come from: files by name, list or glob, and data frames."""
+"""Open sources of records: files by path, list or glob, and data frames."""
 
 import codecs
 import os
@@ -14,7 +14,7 @@ from rankstream.data.readers.sources.preflib import ENDINGS, Ballots
 from rankstream.data.readers.sources.tables import CsvFiles, Frame, ParquetFiles, Source
 
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
-NO_FILES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")  # codecs for other things than files
+NO_FILES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")  # codecs that no file is in
 OTHERS = {
     (".zip", ".7z", ".rar", ".tar", ".tgz", ".bz2", ".xz", ".zst"): "is compressed: decompress it, or use gzip",
     (".xls", ".xlsb", ".ods"): "is a spreadsheet: save it as CSV or .xlsx",
@@ -26,23 +26,19 @@ OTHERS = {
 def open_source(
     source: Any, *, partitions: str | Sequence[str] = (), encoding: str | None = None, sheet: str | None = None
 ) -> Source:
-    """The source that a user names: a path, a glob, a list of paths, or a frame.
-
-    ``partitions`` are columns that are folders of the files, ``encoding`` is what text is in, and ``sheet`` the sheet
-    of a workbook.
-    """
-    told = (partitions,) if isinstance(partitions, str) else tuple(partitions)
+    """Open a path, a glob, a list of paths, or a data frame; the options are those of ``read``."""
+    folders = (partitions,) if isinstance(partitions, str) else tuple(partitions)
     coding = _encoding(encoding)
     if hasattr(source, "__dataframe__") or hasattr(source, "__arrow_c_stream__") or hasattr(source, "collect_schema"):
-        if told:
-            raise ValueError(f"A data frame has no folder {told[0]}=...: leave out partitions.")
+        if folders:
+            raise ValueError(f"A data frame has no folder {folders[0]}=...: leave out partitions.")
         return Frame(source)
     names = [source] if isinstance(source, str | os.PathLike) else source
     if not isinstance(names, list | tuple) or not all(isinstance(name, str | os.PathLike) for name in names):
         raise ValueError(
             f"Cannot read a {type(source).__name__}: give a path, a glob, a list of paths or a data frame."
         )
-    paths = [path for name in names for path in _found(os.fspath(name))]
+    paths = [path for name in names for path in _matches(os.fspath(name))]
     kinds = {_kind(path): path for path in paths}
     if len(kinds) != 1:
         shown = " and ".join(str(path) for path in kinds.values()) or "nothing"
@@ -51,14 +47,14 @@ def open_source(
     kind = next(iter(kinds))
     if sheet is not None and kind is not ExcelFiles:
         raise ValueError(f"{paths[0]} is not an Excel workbook, so it has no sheet {sheet!r}: leave out sheet.")
-    found: Source = kind(shown, paths, partitions=told, encoding=coding, sheet=sheet)
-    return found
+    files: Source = kind(shown, paths, partitions=folders, encoding=coding, sheet=sheet)
+    return files
 
 
 def _encoding(encoding: str | None) -> str:
     try:
         name = codecs.lookup(encoding or UTF8).name
-        "".encode(name)  # some codecs are for bytes
+        "".encode(name)  # fails for codecs between bytes
         if name in NO_FILES:
             raise LookupError(name)
     except (LookupError, TypeError, ValueError):
@@ -80,7 +76,7 @@ def _kind(path: Path) -> Any:
     return JsonFiles if name.endswith(JSON_ENDINGS) else CsvFiles
 
 
-def _found(name: str) -> list[Path]:
+def _matches(name: str) -> list[Path]:
     path = Path(name)
     if "\0" not in name and path.is_file():
         return [path]

@@ -1,4 +1,4 @@
-"""Files of JSON as a table, with every value still as JSON until it is decoded."""
+"""JSON files as a table, in which every value stays JSON until it is decoded."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from rankstream.data.readers.sources.database import connected, identifier, list
 from rankstream.data.readers.sources.lines import UTF8, RawRow, loads
 from rankstream.data.readers.sources.tables import ScannedFiles
 
-MIN_NESTED_BYTES = 1000  # bytes that a line has at least if it is nested deeper than Python goes
+MIN_NESTED_BYTES = 1000  # a shorter line cannot be nested too deeply for Python
 MAX_DEPTH = 200
 PEEK_CHARACTERS = 4096
 JOINT = re.compile(r"\s*(,?)\s*")
@@ -33,30 +33,30 @@ class JsonFiles(ScannedFiles):
             and not any(map(_is_array, self.paths))
             and all(map(lines.is_plain_json, self.paths))
         )
-        found = self._quick_keys() if self.plain else None
-        self.plain = found is not None
-        if found is None:
-            found = set()
+        keys = self._quick_keys() if self.plain else None
+        self.plain = keys is not None
+        if keys is None:
+            keys = set()
             for path in self.paths:
                 for *_, record in _objects(path, self.encoding):
-                    found.update(record if isinstance(record, dict) else ())
-                    if len(found) > lines.MOST_COLUMNS:
+                    keys.update(record if isinstance(record, dict) else ())
+                    if len(keys) > lines.MOST_COLUMNS:
                         break
-        if not found:  # not even the first record may be one
+        if not keys:  # report the first bad record, if there is one
             self.own = []
             first = next((row for path in self.paths for row in self.rows_of(path, None, None)), None)
             if first is not None and first.wrong is not None:
                 raise ValueError(f"{first.place}: {first.wrong}")
-        return sorted(found)
+        return sorted(keys)
 
     def _quick_keys(self) -> set[str] | None:
-        """The keys, or None where not all lines are objects that Python would read in the same way."""
+        """Return the keys, or None if Python might read some lines differently than DuckDB."""
         import duckdb
 
         brackets = "strlen(json) - strlen(replace(replace(json, '[', ''), '{', ''))"
         flat = f"CASE WHEN strlen(json) < {MIN_NESTED_BYTES} THEN true ELSE {brackets} < {MAX_DEPTH} END"
         query = f"SELECT json_keys(json) AS keys, bool_and({flat}) FROM {self._objects()} GROUP BY keys"
-        found: set[str] = set()
+        found = set[str]()
         try:
             with connected() as connection:
                 result = connection.execute(query)
@@ -75,11 +75,11 @@ class JsonFiles(ScannedFiles):
         return f"read_ndjson_objects({listed(self.paths)}, hive_partitioning=false)"
 
     def constant(self, value: str) -> str:
-        """The SQL of the columns that are folders, as JSON."""
+        """Return the value of a partition in SQL, as JSON."""
         return f"CAST({literal(json.dumps(value))} AS JSON)"
 
     def scan(self, paths: Sequence[Path]) -> str:
-        """The files with every value still as JSON."""
+        """Return the SQL of the files, with every value as JSON."""
         columns = ", ".join(f"{literal(column)}: 'JSON'" for column in self.own)
         form = "format='newline_delimited', hive_partitioning=false"
         return f"read_json({listed(paths)}, {form}, columns={{{columns}}})"
@@ -89,7 +89,7 @@ class JsonFiles(ScannedFiles):
         return f"({identifier(column)} ->> '$')"
 
     def name_of(self, column: str) -> str:
-        """The value as text where that is what Python would make of it; fractions and lists are not."""
+        """Return the SQL of a value as text, NULL for fractions and lists, which Python writes differently."""
         kinds = "('VARCHAR', 'UBIGINT', 'BIGINT', 'BOOLEAN')"
         return f"CASE WHEN json_type({identifier(column)}) IN {kinds} THEN {self.scalar(column)} END"
 
@@ -110,7 +110,7 @@ class JsonFiles(ScannedFiles):
 
 
 def _is_array(path: Path) -> bool:
-    """Whether a file begins as an array of all records, where others have one record per line."""
+    """Return whether a file is an array of records, instead of one record per line."""
     with lines.opened(path) as file:
         return file.read(PEEK_CHARACTERS).lstrip().startswith("[")
 
@@ -143,7 +143,7 @@ def _checked(found: Any, words: str, encoding: str) -> dict[str, Any] | BadRecor
 
 
 def _elements(path: Path, file: TextIO, start: str, encoding: str) -> Iterator[Found]:
-    """The elements of an array, read in pieces: little more than one is in memory, none beyond ``MAX_LINE_BYTES``."""
+    """Yield the elements of an array, read in pieces so that memory stays bounded."""
     rest, number = start.lstrip()[1:], 0
     for more in chain([""], iter(lambda: file.read(lines.MAX_LINE_BYTES), "")):
         rest, place = rest + more, 0
@@ -162,9 +162,9 @@ def _elements(path: Path, file: TextIO, start: str, encoding: str) -> Iterator[F
             try:
                 found, end = lines.DECODER.raw_decode(rest, joint.end())
             except (ValueError, RecursionError):
-                break  # as it seems, the element goes on in the next piece
+                break  # the element probably continues in the next piece
             if end == len(rest) and not isinstance(found, dict):
-                break  # a number may go on, too
+                break  # a number may continue as well
             number += 1
             words = rest[joint.end() : end]
             yield "record", number, words, _checked(found, words, encoding)

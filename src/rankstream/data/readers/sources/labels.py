@@ -1,4 +1,4 @@
-"""Labels from cells: items, groups and names of observations as text, alone or many in one cell."""
+"""Convert cells to labels: items, groups and names of observations as text, one or several in a cell."""
 
 import re
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ PYTHON_LIST = re.compile(rf"\[\s*{ELEMENT}(?:\s*,\s*{ELEMENT})*\s*\]")  # as pan
 
 
 def text(value: Any) -> str:
-    """A cell as a label: without spaces around it, whole numbers without a point, empty where there is nothing.
+    """Return a cell as a label: stripped, whole numbers without a point, empty for a missing value.
 
-    Half a surrogate pair, which no file in UTF-8 can contain, is not a label: a model with it could not be saved.
+    Half a surrogate pair is an error, because a model with it could not be saved in UTF-8.
 
     >>> text(" tea "), text(3.0), text(None), text(float("nan"))
     ('tea', '3', '', '')
@@ -45,13 +45,13 @@ def _text(value: Any) -> str:
             moment = value.astimezone(UTC) if value.tzinfo else value
             return f"{moment:%Y-%m-%d %H:%M:%S}" + (f".{moment.microsecond:06}" if moment.microsecond else "")
         return str(value).strip()
-    except (ValueError, OverflowError, NotImplementedError):  # no text, more than 4,300 digits, beyond all years
+    except (ValueError, OverflowError, NotImplementedError):  # not UTF-8, over 4,300 digits, or a year out of range
         kind = type(value).__name__
         raise BadRecordError("malformed", f"a value of type {kind} cannot be an item: use text or numbers.") from None
 
 
 def text_or_nothing(value: Any) -> str:
-    """A cell as a label, empty where it cannot be one."""
+    """Return a cell as a label; empty if it cannot be one."""
     try:
         return text(value)
     except BadRecordError:
@@ -59,17 +59,17 @@ def text_or_nothing(value: Any) -> str:
 
 
 def order(label: str) -> tuple[int, int, str]:
-    """Sort labels by this: whole numbers by value, then text by the alphabet."""
+    """Return the sort key of a label: whole numbers by value, then text alphabetically."""
     return (0, len(label), label) if label.isdecimal() else (1, 0, label)
 
 
 def is_list(value: Any) -> bool:
-    """Whether a cell is a list by itself."""
+    """Return whether a cell is a list."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | dict)
 
 
 def list_in(words: str) -> list[Any] | None:
-    """The list that a text is written as, by JSON or by Python; None where it is not one.
+    """Parse a list written in JSON or Python; None if the text is not a list.
 
     >>> list_in('["tea", "pie"]'), list_in("['tea', 'pie']"), list_in("tea;pie")
     (['tea', 'pie'], ['tea', 'pie'], None)
@@ -86,7 +86,7 @@ def list_in(words: str) -> list[Any] | None:
 
 
 def parts_of(value: Any, separator: str) -> list[Any]:
-    """What is in a cell: the elements of a list, or of a text that is one, or what the separator joins."""
+    """Return the elements of a cell: of a list, of a text with a list, or of a text split by the separator."""
     if is_list(value):
         return list(value)
     words = text(value)
@@ -94,15 +94,15 @@ def parts_of(value: Any, separator: str) -> list[Any]:
     return words.split(separator) if found is None else found
 
 
-def labels_of(value: Any, separator: str, what: str = "offer") -> tuple[str, ...]:
-    """The items of an offer, written as a list or as text joined by the separator; each once, none empty."""
+def labels_of(value: Any, separator: str) -> tuple[str, ...]:
+    """Return the items of an offer; an empty or repeated one is a BadRecordError."""
     labels = tuple(map(text, parts_of(value, separator)))
     if not any(labels):
-        raise BadRecordError("empty", f"the {what} is empty: name its items.")
+        raise BadRecordError("empty", "the offer is empty: name its items.")
     shown = separator.join(labels)
     if "" in labels:
         remedy = f"put a single {separator!r} between items"
-        raise BadRecordError("empty", f"the {what} {shown!r} has an empty item: {remedy}.")
+        raise BadRecordError("empty", f"the offer {shown!r} has an empty item: {remedy}.")
     if len(set(labels)) < len(labels):
-        raise BadRecordError("repeated item", f"the {what} {shown!r} lists an item twice: remove one.")
+        raise BadRecordError("repeated item", f"the offer {shown!r} lists an item twice: remove one.")
     return labels

@@ -1,10 +1,10 @@
-"""Text files row by row, with their line numbers: slower than a GROUP BY, but exact about what is wrong where.
+"""Read text files row by row with line numbers: slower than a GROUP BY, but exact about errors.
 
-Nothing here reads on into what is not text: a NUL byte, a line beyond ``MAX_LINE_BYTES`` or a record beyond
-``MAX_RECORD_LINES`` ends the file with an error, so that no disk image and no forgotten quote fills the memory.
+Memory is bounded: a NUL byte, a line longer than ``MAX_LINE_BYTES`` or a record of more than ``MAX_RECORD_LINES`` is an
+error, so that a disk image or a forgotten quote is not read to its end.
 
-DuckDB reads a file quickly, but gets it only where it is sure to see the same records. A look at all bytes decides that
-(``is_plain_csv``), which takes about a second for each gigabyte, two or three with quotes or of JSON.
+DuckDB is faster, but only used if it is sure to see the same records. ``is_plain_csv`` and ``is_plain_json`` check that
+by a scan of all bytes, which takes about a second per gigabyte, two or three with quotes or for JSON.
 """
 
 import csv
@@ -23,7 +23,7 @@ from rankstream.data.readers.problems import BadRecordError
 
 MAX_LINE_BYTES = 1_000_000  # bytes
 MAX_RECORD_LINES = 10
-MAX_INTEGER_DIGITS = 4000  # Python makes no number of more
+MAX_INTEGER_DIGITS = 4000  # near Python's limit for converting text to an integer
 MOST_COLUMNS = 10_000
 UTF8 = "utf-8"
 BOM = b"\xef\xbb\xbf"
@@ -32,9 +32,9 @@ NUMBERS = re.compile(rb"[:,\[\s+-](nan|inf|infinity)\s*[,}\]]")
 
 
 class RawRow(NamedTuple):
-    """Where a record is, its cells in the order of the columns, what is wrong with it as a whole, and how many lines.
+    """A record: its place, its cells in the order of the columns, what is wrong with it, and its number of lines.
 
-    Only what is wrong counts by lines, since nobody knows how many records are lost in it.
+    ``lines`` matters only for bad records, which may hide as many records as they have lines.
     """
 
     where: str
@@ -45,13 +45,13 @@ class RawRow(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Such as "choices.csv, line 7"."""
+        """The place in words, such as "choices.csv, line 7"."""
         return f"{self.where} {self.number}"
 
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked if need be."""
+    """Open a file for reading bytes, decompressed if its name ends in .gz."""
     try:
         if path.name.lower().endswith(".gz"):
             with gzip.open(path, "rb") as file:
@@ -65,7 +65,7 @@ def unpacked(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def opened(path: Path, encoding: str = UTF8) -> Iterator[TextIO]:
-    """A text file, unpacked if need be; bytes that are not UTF-8 are kept apart, for ``is_text`` to see."""
+    """Open a text file, decompressed if needed; bytes that are not UTF-8 are escaped, so that ``is_text`` sees them."""
     name = "utf-8-sig" if encoding == UTF8 else encoding
     try:
         with unpacked(path) as file, TextIOWrapper(file, name, "surrogateescape", newline="") as text:
@@ -75,12 +75,12 @@ def opened(path: Path, encoding: str = UTF8) -> Iterator[TextIO]:
 
 
 def is_text(words: str) -> bool:
-    """Whether text read by ``opened`` was in the encoding that it was read in."""
+    """Return whether text from ``opened`` was valid in its encoding."""
     return words.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in words)
 
 
 def limited(path: Path, file: TextIO) -> Iterator[str]:
-    """The lines of a text file; a ValueError at what is binary or too long, before more of it is read."""
+    """Yield the lines of a text file; raise a ValueError at a NUL byte or a line that is too long."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
@@ -92,14 +92,14 @@ def limited(path: Path, file: TextIO) -> Iterator[str]:
 
 
 def too_long(path: Path, number: int) -> ValueError:
-    """What to say of a line beyond the limit."""
+    """Return the error for a line beyond the limit."""
     return ValueError(
         f"{path}, line {number}: the line is longer than {MAX_LINE_BYTES:,} bytes: end each record with a line break."
     )
 
 
 def binary(path: Path) -> ValueError:
-    """What to say of NUL bytes, which text in UTF-8 never has."""
+    """Return the error for NUL bytes, which text in UTF-8 never has."""
     with unpacked(path) as file:
         mark = file.read(2)
     if mark in (b"\xff\xfe", b"\xfe\xff"):
@@ -108,14 +108,14 @@ def binary(path: Path) -> ValueError:
 
 
 def not_text(kind: str, encoding: str) -> str:
-    """What to say of bytes that are not text."""
+    """Return the message for bytes that are not text."""
     if encoding == UTF8:
         return f"this is not {kind} in UTF-8: save it in UTF-8, or set its encoding, such as encoding='latin-1'."
     return f"this is not {kind} in {encoding}: set encoding=... to its encoding."
 
 
 class CsvReader:
-    """The records of a CSV file, each with the lines it stands on; at most ``MAX_RECORD_LINES`` of them."""
+    """A reader of CSV records with line numbers; a record has at most ``MAX_RECORD_LINES`` lines."""
 
     def __init__(self, path: Path, file: TextIO, delimiter: str | None = None) -> None:
         if csv.field_size_limit() < MAX_RECORD_LINES * MAX_LINE_BYTES:
@@ -132,10 +132,10 @@ class CsvReader:
             delimiter = next((mark for mark in ",\t;|" if mark in first), ",")
         self.delimiter = delimiter
         self._reader = csv.reader(
-            self._fed(chain(head, lines)), delimiter=delimiter, strict=True, skipinitialspace=True
+            self._counted(chain(head, lines)), delimiter=delimiter, strict=True, skipinitialspace=True
         )
 
-    def _fed(self, lines: Iterator[str]) -> Iterator[str]:
+    def _counted(self, lines: Iterator[str]) -> Iterator[str]:
         for line in lines:
             self.line += 1
             if self.line - self._start > MAX_RECORD_LINES:
@@ -146,7 +146,7 @@ class CsvReader:
             yield line
 
     def records(self) -> Iterator[tuple[int, list[str] | BadRecordError]]:
-        """The line that each record begins on, and its cells or what is wrong; ``line`` is the one it ends on."""
+        """Yield the first line of each record, and its cells or an error; ``line`` is the last line."""
         while True:
             try:
                 for cells in self._reader:
@@ -161,7 +161,7 @@ class CsvReader:
 
 
 def header_in(path: Path, file: TextIO, encoding: str = UTF8) -> tuple[list[str], str, bool]:
-    """The names of the columns, the delimiter, and whether they are where a plain reader expects them: on line 1."""
+    """Return the names of the columns, the delimiter, and whether the header is on line 1."""
     reader = CsvReader(path, file)
     header: list[str] = []
     for _, cells in reader.records():
@@ -195,7 +195,7 @@ def csv_rows(path: Path, delimiter: str, width: int, encoding: str = UTF8) -> It
 
 
 def row_problem(cells: list[str], width: int, encoding: str) -> BadRecordError | None:
-    """What is wrong with a row as a whole, if anything is."""
+    """Return what is wrong with a row as a whole, or None."""
     if len(cells) != width:
         few = "fewer" if len(cells) < width else "more"
         return BadRecordError("malformed", f"there are {few} values than columns: quote values with a comma.")
@@ -209,8 +209,8 @@ class Twice(dict[str, Any]):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else Twice(found)
+    unique = dict(pairs)
+    return unique if len(unique) == len(pairs) else Twice(unique)
 
 
 def _whole(digits: str) -> int | str:
@@ -219,11 +219,11 @@ def _whole(digits: str) -> int | str:
 
 DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole)
 loads = DECODER.decode
-"""What JSON stands for; whole numbers beyond all bounds stay text, an object with a key twice is a ``Twice``."""
+"""Parse JSON; huge integers stay text, and an object with a repeated key is a ``Twice``."""
 
 
 def is_plain_csv(path: Path, delimiter: str, width: int) -> bool:
-    """Whether a file is UTF-8 in which all quotes open and close a cell of one line, and only line feeds end lines."""
+    """Return whether a file is UTF-8 with quotes only around cells of one line, and only line feeds between lines."""
     mark = ord(delimiter)
     for part in _parts(path):
         if part is None or (b'"' in part and not _well_quoted(part, mark)):
@@ -234,9 +234,9 @@ def is_plain_csv(path: Path, delimiter: str, width: int) -> bool:
 
 
 def is_plain_json(path: Path) -> bool:
-    """Whether a file is UTF-8 without what DuckDB takes for JSON and Python does not.
+    """Return whether a file is UTF-8 without anything that only DuckDB accepts as JSON.
 
-    That is other blanks, a comma before the end of an object or list, and other words for NaN and infinity.
+    DuckDB accepts other blanks, a comma before the end of an object or list, and other words for NaN and infinity.
     """
     return all(part is not None and not _is_lenient(part) for part in _parts(path))
 
@@ -249,7 +249,7 @@ def _is_lenient(part: bytes) -> bool:
 
 
 def _parts(path: Path) -> Iterator[bytes | None]:
-    """The file in parts of whole lines; None where only the slow way is sure what they are."""
+    """Yield the file in parts of whole lines; None for a part that must be read row by row."""
     number, rest = 1, b""
     with unpacked(path) as file:
         while more := file.read(MAX_LINE_BYTES):
@@ -260,8 +260,9 @@ def _parts(path: Path) -> Iterator[bytes | None]:
             if b"\r" in more and more.count(b"\r") != more.count(b"\r\n"):
                 yield None
             chunk = rest + more
-            first, most = chunk.find(b"\n"), MAX_LINE_BYTES + (len(BOM) if number == 1 and chunk.startswith(BOM) else 0)
-            if first >= most or (first < 0 and len(chunk) > most):
+            first = chunk.find(b"\n")
+            limit = MAX_LINE_BYTES + (len(BOM) if number == 1 and chunk.startswith(BOM) else 0)
+            if first >= limit or (first < 0 and len(chunk) > limit):
                 raise too_long(path, number)
             end = chunk.rfind(b"\n") + 1
             part, rest = chunk[:end], chunk[end:]
@@ -281,12 +282,12 @@ def _is_utf8(part: bytes) -> bool:
 
 
 def _well_quoted(part: bytes, delimiter: int) -> bool:
-    r"""Whether quotes stand only around whole cells, doubled within them, and no cell goes over lines.
+    r"""Return whether quotes are only around whole cells or doubled within them, and no cell has a line break.
 
     >>> [_well_quoted(part, ord(",")) for part in (b'"a""b",c\n', b'a"b,c\n', b'"a" ,c\n', b'"a\nb"\n', b'"a",b"c"\n')]
     [True, False, False, False, False]
     """
-    import numpy as np  # for who reads lines and scans no file, such as a process that reads requests
+    import numpy as np  # not at the top: processes that only read requests need no numpy
 
     letters = np.frombuffer(part, np.uint8)
     quotes = np.flatnonzero(letters == ord('"'))

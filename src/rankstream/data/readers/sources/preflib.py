@@ -23,8 +23,8 @@ class Ballots(Files):
 
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
         """The ballots with their lines: (tiers of names, count)."""
-        names: dict[str, str] = {}  # of alternatives by their codes, which they bear until they are named
-        codes: dict[str, str] = {}  # of those that were named
+        names: dict[str, str] = {}  # by code; an alternative without a name is called by its code
+        codes: dict[str, str] = {}  # by name
         is_checked = False
         with opened(path, self.encoding) as file:
             for number, line in enumerate(limited(path, file), 1):
@@ -51,7 +51,7 @@ class Ballots(Files):
 
 
 def _check_names(place: str, names: dict[str, str], codes: dict[str, str]) -> None:
-    """That no alternative is called by the code of another, which bears it still."""
+    """Raise a ValueError if the name of an alternative is the code of one without a name."""
     for name, code in codes.items():
         if name != code and names.get(name) == name:
             raise ValueError(
@@ -60,22 +60,22 @@ def _check_names(place: str, names: dict[str, str], codes: dict[str, str]) -> No
 
 
 def _note(place: str, words: str, names: dict[str, str], codes: dict[str, str], encoding: str) -> None:
-    """Take in a line of the header: the number of alternatives, or the name of one."""
-    found = HEADER.fullmatch(words)
-    if found is None:
+    """Read a line of the header: the number of alternatives, or the name of one."""
+    match = HEADER.fullmatch(words)
+    if match is None:
         return
-    value = found[3].strip()
+    code, value = match[2], match[3].strip()
     if not is_text(value):
         raise ValueError(f"{place}: {not_text('text', encoding)}")
-    if found[2] is None:
+    if code is None:
         if not (value.isascii() and value.isdecimal()) or not 0 < len(value) < 6:
             raise ValueError(f"{place}: the number of alternatives is {shown(value)}: it must be a whole number.")
-        for code in map(str, range(1, int(value) + 1)):
-            names.setdefault(code, code)
-    elif not value or codes.setdefault(value, found[2]) != found[2]:
+        for number in map(str, range(1, int(value) + 1)):
+            names.setdefault(number, number)
+    elif not value or codes.setdefault(value, code) != code:
         raise ValueError(f"{place}: the name {shown(value)} is empty or used twice: give each its own.")
     else:
-        names[found[2]] = value
+        names[code] = value
 
 
 def _tiers(ranking: str, names: dict[str, str]) -> tuple[tuple[str, ...], ...]:

@@ -1,4 +1,4 @@
-"""Files and data frames, each as a table for DuckDB to group and as rows with their places."""
+"""Files and data frames as sources: a table for DuckDB, and rows with their places for Python."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
@@ -14,16 +14,16 @@ from rankstream.data.readers.sources.lines import UTF8, RawRow
 
 CSV_BUFFER_BYTES = 8_000_000
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""What a folder says of a column without a value, as in store=__HIVE_DEFAULT_PARTITION__/."""
+"""The name of a folder for a missing value, as in store=__HIVE_DEFAULT_PARTITION__/."""
 LISTS = {"list", "ndarray"}  # names of types of cells, as data frames have them
 PLAIN = {"str", "bool", "float", "date", "datetime", "Timestamp"}
 NOTHING = {"NoneType", "NAType", "NaTType"}
 
 
 class Source(ABC):
-    """A table of records: quickly grouped by DuckDB where ``table`` has an answer, and slowly walked through.
+    """A table of records: grouped by DuckDB through ``table``, or read row by row through ``rows``.
 
-    Both ways must see the same records, or ``table`` must have no answer.
+    Both must see the same records; ``table`` returns None if that is not certain.
     """
 
     name: str
@@ -31,28 +31,28 @@ class Source(ABC):
     count_if_missing = False
 
     def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
-        """What to select the needed columns from; None where only walking is safe, as it is for most files."""
+        """Return the SQL of a table with the needed columns; None if the source must be read row by row."""
         return None
 
     def scalar(self, column: str) -> str:
-        """The SQL of a column as a plain value, to be cast."""
+        """Return the SQL of a column as a plain value that can be cast."""
         return identifier(column)
 
     def name_of(self, column: str) -> str:
-        """The SQL of a column that names things, so that equal names are equal values."""
+        """Return the SQL of a column of names, so that equal names are equal values."""
         return self.scalar(column)
 
     def decode(self, cell: Any) -> Any:
-        """A cell that came from the table as what it stands for."""
+        """Return the value of a cell that came from the table."""
         return cell
 
     @abstractmethod
     def rows(self, needed: Sequence[str] | None = None, most: int | None = None) -> Iterator[RawRow]:
-        """The first records, or all, with their places; of columns that are not needed there may be None."""
+        """Yield the first records, or all, with their places; cells that are not needed may be None."""
 
 
 class Files(Source):
-    """Files that make one table, with columns of their own and ``partitions`` that are their folders."""
+    """Files that form one table; ``partitions`` are columns given by the names of their folders."""
 
     def __init__(
         self, name: str, paths: Sequence[Path], partitions: Sequence[str], encoding: str, sheet: str | None
@@ -70,43 +70,43 @@ class Files(Source):
 
     @abstractmethod
     def columns_of_files(self) -> list[str]:
-        """The columns of the files, which must be the same, or a ValueError."""
+        """Return the columns of the files; raise a ValueError if they differ."""
 
     def check_same(self, headers: Sequence[Any]) -> None:
-        """Refuse files that differ in their columns."""
+        """Raise a ValueError if files have different columns."""
         for path, header in zip(self.paths, headers, strict=True):
             if header != headers[0]:
                 raise ValueError(f"{path} has different columns than {self.paths[0]}: read them separately.")
 
     @abstractmethod
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
-        """The records of one file."""
+        """Yield the records of one file."""
 
     def rows(self, needed: Sequence[str] | None = None, most: int | None = None) -> Iterator[RawRow]:
         """All records, file by file."""
-        found = (
-            row if not values or row.wrong is not None else row._replace(cells=(*row.cells, *values))
-            for path, values in zip(self.paths, self.values, strict=True)
-            for row in self.rows_of(path, needed, most)
-        )
-        return islice(found, most)
+        return islice(self._all_rows(needed, most), most)
+
+    def _all_rows(self, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
+        for path, values in zip(self.paths, self.values, strict=True):
+            for row in self.rows_of(path, needed, most):
+                yield row if not values or row.wrong is not None else row._replace(cells=(*row.cells, *values))
 
 
 def partition_values(path: Path, partitions: Sequence[str]) -> tuple[str, ...]:
-    """What the folders above a file say of some columns; the innermost folder counts.
+    """Return the values of some columns in the names of a file's folders; the innermost folder counts.
 
     >>> partition_values(Path("sales/store=north/day=7/part.csv"), ["day", "store"])
     ('7', 'north')
     """
-    told = dict(part.split("=", 1) for part in path.absolute().parts[:-1] if "=" in part)
+    values = dict(part.split("=", 1) for part in path.absolute().parts[:-1] if "=" in part)
     for column in partitions:
-        if column not in told:
+        if column not in values:
             raise ValueError(f"{path} is in no folder {column}=...: leave {column!r} out of the partitions.")
-    return tuple("" if told[column] == NO_VALUE else unquote(told[column]) for column in partitions)
+    return tuple("" if values[column] == NO_VALUE else unquote(values[column]) for column in partitions)
 
 
 class ScannedFiles(Files):
-    """Files that DuckDB can read, too, where they are plain enough for it to see the same records."""
+    """Files that DuckDB can read as well, if they are plain enough for it to see the same records."""
 
     plain: bool
 
@@ -115,24 +115,24 @@ class ScannedFiles(Files):
         """The SQL of some of the files as a table."""
 
     def is_plain(self, needed: Collection[str]) -> bool:
-        """Whether DuckDB sees the same records of the files as ``rows``."""
+        """Return whether DuckDB sees the same records as ``rows``."""
         return self.plain
 
     def constant(self, value: str) -> str:
-        """The SQL of the columns that are folders, to be decoded as cells are."""
+        """Return the value of a partition in SQL; it is decoded like a cell."""
         return literal(value)
 
     def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
-        """The files in one scan, or in one for each set of folders."""
+        """Return the files in one scan, or in one for each set of folders."""
         if not self.is_plain(needed):
             return None
         if not self.partitions:
             return self.scan(self.paths)
         selected = []
-        # neighbours with the same values in one scan, so that the order of the files stays
+        # only neighbours share a scan, so that the order of the files is kept
         for values, paths in groupby(self.paths, key=lambda path: partition_values(path, self.partitions)):
-            told = zip(values, self.partitions, strict=True)
-            constants = ", ".join(f"{self.constant(value)} AS {identifier(column)}" for value, column in told)
+            pairs = zip(values, self.partitions, strict=True)
+            constants = ", ".join(f"{self.constant(value)} AS {identifier(column)}" for value, column in pairs)
             selected.append(f"SELECT *, {constants} FROM {self.scan(list(paths))}")
         return f"({' UNION ALL '.join(selected)})"
 
@@ -153,7 +153,7 @@ class CsvFiles(ScannedFiles):
 
     @cached_property
     def plain(self) -> bool:  # type: ignore[override]
-        """Whether the files are as plain as ``is_plain_csv`` says; gzipped ones are unpacked once for that."""
+        """Whether DuckDB sees the same records (``is_plain_csv``); gzipped files are decompressed once for that."""
         plain = database.speakable(self.paths) and self.on_top and self.encoding == UTF8
         return plain and all(lines.is_plain_csv(path, self.delimiter, len(self.own)) for path in self.paths)
 
@@ -167,7 +167,7 @@ class CsvFiles(ScannedFiles):
         )
 
     def rows_of(self, path: Path, needed: Sequence[str] | None, most: int | None) -> Iterator[RawRow]:
-        """The records by Python's own reader."""
+        """Yield the records by Python's own reader."""
         return lines.csv_rows(path, self.delimiter, len(self.own), self.encoding)
 
 
@@ -175,7 +175,7 @@ class ParquetFiles(ScannedFiles):
     """Parquet files with the same columns."""
 
     def columns_of_files(self) -> list[str]:
-        """The columns, whose types may differ where they are not needed, or else are walked through."""
+        """Return the columns; where their types differ, files are read row by row."""
         for path in self.paths:
             if not database.speakable([path]):
                 raise ValueError(f"The name of {path} is not Unicode: rename the file.")
@@ -185,7 +185,7 @@ class ParquetFiles(ScannedFiles):
         return list(self.kinds[0])
 
     def is_plain(self, needed: Collection[str]) -> bool:
-        """Whether the needed columns are of the same types in all files, so that nothing is cast."""
+        """Return whether the needed columns have the same types in all files, so that nothing is cast."""
         return len({tuple(kinds.get(column) for column in needed) for kinds in self.kinds}) == 1
 
     def scan(self, paths: Sequence[Path]) -> str:
@@ -211,7 +211,7 @@ class Frame(Source):
         self.columns = [str(column) for column in names]
 
     def table(self, connection: Connection, needed: Sequence[str]) -> str | None:
-        """The frame where it lies, without a copy; none where a column has objects of several types."""
+        """Register the frame without a copy; return None if a column has objects of several types."""
         if hasattr(self.frame, "iloc"):
             series = [self.frame.iloc[:, self.columns.index(column)] for column in needed]
             if not all(map(_is_plain, series)):
@@ -232,7 +232,7 @@ class Frame(Source):
 
 
 def _is_plain(column: Any) -> bool:
-    """Whether the objects of a pandas column are of one type, or else DuckDB would make text of them in its own way."""
+    """Return whether the objects of a pandas column have one type; DuckDB would convert others to text."""
     if column.dtype.name == "category":
         return _types(column.cat.categories) <= {"str"}
     if column.dtype != object:
@@ -244,7 +244,7 @@ def _is_plain(column: Any) -> bool:
 
 
 def _types(cells: Sequence[Any]) -> set[str]:
-    """The types of what is there; what is missing has none."""
+    """Return the names of the types of all cells that are not missing."""
     types = {kind.__name__ for kind in set(map(type, cells))} - NOTHING
     if len(types) > 1 and not any(type(cell) is float and cell == cell for cell in cells):
         types.discard("float")
