@@ -37,7 +37,7 @@ CERTIFIED = (
     *("converged", "cut_short"),
 )
 """What a model remembers of how good its fit is."""
-TIME_SLICES = 8  # of the records by time, to look for a change
+TIME_SLICES = 8  # of the records by time, to look for a change: its splits are at quarters; a date within an eighth
 
 
 @reading_options(without=("outside_share",))

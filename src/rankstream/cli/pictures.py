@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from rankstream.models.files import Model
 
 EPOCH = datetime(1970, 1, 1)  # where matplotlib's days begin
-MAX_PANELS = 4  # offers whose shares are drawn where none is named
-MAX_TITLE_ITEMS = 8  # items of an offer that are named above its panel
-MOST_ITEMS = 60  # rows of a substitution matrix
+MAX_PANELS = 4  # offers whose shares are drawn where none is named: two rows of two
+MAX_TITLE_ITEMS = 8  # items of an offer that are named above its panel, in one line
+MOST_ITEMS = 60  # rows of a substitution matrix whose names can still be read
 
 
 def new_figure(width: float, height: float) -> "Figure":

@@ -14,7 +14,7 @@ from rankstream.data.assortments import Assortments, Space
 from rankstream.data.order import Order
 
 MAX_OBSERVATIONS = 2.0**53  # from which on one more would be lost to rounding
-MAX_KNOWN_OFFERS = 100_000  # ways to write an offer that are remembered
+MAX_KNOWN_OFFERS = 100_000  # ways to write an offer that are remembered; not tuned, bounds memory
 SHORT_BATCH = 4096  # choices: longer batches are added up in one pass over all coordinates; an estimate
 
 

@@ -13,8 +13,8 @@ from rankstream.data.item_changes import MIN_EXPECTED_CHOICES, ItemCells, ItemMo
 from rankstream.data.observations import some_offers
 
 Control = Literal["holm", "fdr"]
-MIN_CHOICES = 30.0  # in each period, below which nothing is compared
-MIN_SHARED = 0.5  # of the choices, from offers of both periods: below that, items are compared given the offers
+MIN_CHOICES = 30.0  # in each period, below which nothing is compared; a rule of thumb, not tuned
+MIN_SHARED = 0.5  # of the choices, in offers of both periods: with less, items are compared given the offers; not tuned
 
 
 @dataclass(frozen=True)

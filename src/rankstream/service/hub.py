@@ -28,16 +28,16 @@ from rankstream.service.storage.tokens import PageLink, Tokens
 from rankstream.service.storage.writer import Work, Writer
 
 R = TypeVar("R")
-SWEEP_SECONDS = 60.0
-QUESTION_SECONDS = 60.0  # seconds after which a question is given up
-REFIT_SECONDS = 300.0  # seconds after which refits for intervals are given up
+SWEEP_SECONDS = 60.0  # between two looks for records and keys that are too old; both are kept for days
+QUESTION_SECONDS = 60.0  # seconds after which a question is given up: a reader has left by then
+REFIT_SECONDS = 300.0  # seconds after which refits for intervals are given up: they share the cores with the learner
 NO_ANSWER = "The answer could not be computed: try again later."
 UPLOAD_TIMES = (QUESTION_SECONDS, None)  # seconds to look at a file that was uploaded, and to import what was looked at
-CACHE_ENTRY_BYTES = 250  # what an entry of a cache takes besides its content
-PROBE_SECONDS = 5.0  # seconds for which the outcome of a write is remembered
+CACHE_ENTRY_BYTES = 250  # about what Python takes for an entry of a cache besides its content
+PROBE_SECONDS = 5.0  # seconds for which the outcome of a write is remembered, however often the health is asked for
 PROBE_TIMEOUT = 5.0  # seconds after which a write that hangs has failed
-PROBE_BYTES = 8192
-MAX_INLINE_BYTES = 65_536  # bytes of a batch above which another process parses it
+PROBE_BYTES = 8192  # more than a page of the database, so that a full disk refuses it
+MAX_INLINE_BYTES = 65_536  # bytes of a batch above which another process parses it (benchmarks/attack_service.py)
 
 
 @dataclass(frozen=True)

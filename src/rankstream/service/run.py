@@ -22,9 +22,9 @@ from rankstream.service.app import make_app
 from rankstream.service.hub import Options, Service
 from rankstream.service.journal import LogLines, note
 
-DRAIN = 4  # seconds that requests have to end after a signal; the learner saves meanwhile
+DRAIN = 4  # seconds that requests have to end after a signal; the learner saves meanwhile, and docker waits for ten
 REPEAT_SECONDS = 5.0  # seconds for which the same failure of the event loop is noted once
-MAX_HEAD_SECONDS = 10.0  # seconds after which a connection that has sent no head of a request is closed
+MAX_HEAD_SECONDS = 10.0  # after which a connection without the head of a request is closed; not tuned
 
 
 def limited(most: int) -> type[asyncio.Protocol]:

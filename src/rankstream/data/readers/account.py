@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from rankstream._core.terminal import plural
 from rankstream._core.types import Label
 
-MAX_CONFLICT_SHARE = 0.05  # of sales, beyond which the stock log cannot be right
-MIN_OFFER_CHOICES = 10  # choices of an offer, below which it says little
+MAX_CONFLICT_SHARE = 0.05  # of sales, beyond which the stock log cannot be right; not tuned
+MIN_OFFER_CHOICES = 10  # of an offer, below which its shares are off by 15 points or so
 LEFT_OUT = {
     "duplicate": "repeated rows",
     "return": "returns and cancelled lines",

@@ -18,7 +18,7 @@ from rankstream.streams.sources.parser import amount_of, in_priced_offers, momen
 
 MAX_WRITTEN_BYTES = 32_000_000
 """Memory for the words of offers that need not be looked at again, of all markets together."""
-KEY_SECONDS = 7 * 86_400.0
+KEY_SECONDS = 7 * 86_400.0  # for which a repeated key is the same request: clients that retry do so within days
 PRICES = (int, float, type(None))
 Row = tuple[int, int, float, float | None]
 

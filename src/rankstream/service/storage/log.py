@@ -17,7 +17,7 @@ Offered = tuple[Label, ...] | dict[Label, Any]
 """What was offered: items, or the price of each."""
 NAME = "log.sqlite3"
 VERSION = 3
-WAIT = 10.0  # seconds for another process that writes
+WAIT = 10.0  # seconds for another process that writes; every write takes milliseconds
 TABLES = """
 CREATE TABLE markets (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, made REAL NOT NULL, epoch INTEGER NOT NULL,
