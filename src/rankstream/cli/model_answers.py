@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rankstream.models.files import Model
 
 MAX_DRAWN_ITEMS, MAX_DRAWN_CHAIN_ITEMS = 1000, 60
-"""Items of which whole rankings are drawn in seconds; those of a Markov chain take far longer."""
+"""Items of which whole rankings are drawn in seconds; those of a Markov chain take far longer. Not tuned."""
 
 
 def require_drawn(model: "Model", option: str) -> None:

@@ -8,7 +8,7 @@ from threading import Event, Lock, Thread
 from rankstream.service.journal import note
 from rankstream.service.processes.worker import start
 
-FIRST_PAUSE, MAX_PAUSE = 0.2, 30.0
+FIRST_PAUSE, MAX_PAUSE = 0.2, 30.0  # seconds between a learner's death and the next start; not tuned
 HEALTHY_SECONDS = 60.0  # after which a learner counts as well, and the next pause is short again; longer than any pause
 SAVE_SECONDS = 6.0
 """Seconds that a learner has to save after it is told to end; what it has not saved then is learned again."""
