@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from local_service import CAKE, PIE, TEA, Shop, error, shop
 from rankstream.service.limits import ServiceLimits
 from rankstream.service.storage.log import market_row
 from rankstream.service.storage.maintenance import records_of
-from serving import CAKE, PIE, TEA, Shop, error, shop
 
 pytestmark = pytest.mark.quick
 

@@ -24,7 +24,7 @@ MATRIX = 12
 MOST_LINES, MOST_CURVES = 8, 30
 MAX_LISTED_PRICES = 6  # items whose usual prices are listed in a sentence
 """Items in the chart and in the table of demand by price."""
-NAMED = 5
+MAX_NAMED_ITEMS = 5
 """Substitutes that a row names where there are more."""
 
 
@@ -155,7 +155,7 @@ def _gains(moves: Substitution, asked: Sequence[int], ends: Mapping[Label, Any] 
         if len(moves.items) <= MATRIX:
             cells = ["" if column == row else gained(moves, row, column) for column in range(len(moves.items))]
         else:
-            others = [moves.items.index(other) for other in list(moves.gains(item))[:NAMED]]
+            others = [moves.items.index(other) for other in list(moves.gains(item))[:MAX_NAMED_ITEMS]]
             named = [
                 f"{moves.items[other]} {gained(moves, row, other)}"
                 for other in others

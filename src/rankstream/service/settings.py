@@ -68,7 +68,8 @@ def for_live(settings: dict[str, Any]) -> dict[str, Any]:
 
 def live_settings(settings: dict[str, Any]) -> LiveSettings:
     """The settings of a market as its live model has them; they can check records."""
-    return LiveSettings.of(**for_live(settings))
+    found = for_live(settings)
+    return LiveSettings.of(publish=found.pop("served", "max-entropy"), **found)
 
 
 def check_history(settings: dict[str, Any], untimed: int, uneven: int, large: int) -> None:

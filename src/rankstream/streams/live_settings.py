@@ -14,7 +14,7 @@ from rankstream.streams.record import Record, RecordLevels, check_record
 
 ROUNDS_PER_BATCH = 20
 MAX_SECONDS_AHEAD = 86_400.0  # of the time of a record, ahead of the clock
-SERVED = ("max-entropy", "sparse")
+PUBLISHED_KINDS = ("max-entropy", "sparse")
 Reach = float | str | timedelta
 
 
@@ -74,7 +74,7 @@ class LiveSettings:
     detector: DetectorSettings | None
     rounds: int
     seed: int
-    served: str
+    publish: str
     levels: RecordLevels
 
     @classmethod
@@ -87,7 +87,7 @@ class LiveSettings:
         threshold: float | None = None,
         rounds: int | None = None,
         seed: int | None = None,
-        served: str = "max-entropy",
+        publish: str = "max-entropy",
         prices: PriceLevels | Mapping[Any, Any] | None = None,
     ) -> "LiveSettings":
         """Check the settings that ``Live`` takes; a ValueError says what is wrong with them.
@@ -95,8 +95,8 @@ class LiveSettings:
         >>> LiveSettings.of(half_life="7d").timed, LiveSettings.of(detect=True, threshold=8).rounds
         (True, 50)
         """
-        if served not in SERVED:
-            raise ValueError(f"served is {served!r}: choose 'max-entropy' or 'sparse'.")
+        if publish not in PUBLISHED_KINDS:
+            raise ValueError(f"publish is {publish!r}: choose 'max-entropy' or 'sparse'.")
         half, span = (None if one is None else as_reach(one) for one in (half_life, window))
         levels = RecordLevels(prices)
         if detect:
@@ -107,7 +107,7 @@ class LiveSettings:
             given = {"half_life": half, "threshold": threshold, "rounds": rounds, "seed": seed}
             changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
             own = replace(DetectorSettings() if detect is True else detect, **changes)
-            return cls(own.half_life, None, own, own.rounds, own.seed, served, levels)
+            return cls(own.half_life, None, own, own.rounds, own.seed, publish, levels)
         if threshold is not None:
             raise ValueError(
                 "threshold is the evidence that a change detector needs: set detect as well, or leave it out."
@@ -117,7 +117,7 @@ class LiveSettings:
         if isinstance(span, int | float):
             span = whole_number("window", int(span) if span % 1 == 0 else span, least=1)
         many = whole_number("rounds", ROUNDS_PER_BATCH if rounds is None else rounds, least=1)
-        return cls(half, span, None, many, whole_number("seed", 0 if seed is None else seed), served, levels)
+        return cls(half, span, None, many, whole_number("seed", 0 if seed is None else seed), publish, levels)
 
     @property
     def detect(self) -> bool:
