@@ -84,7 +84,9 @@ MEANINGS = {
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The answers that mean that something is wrong, for the documentation."""
     every = (400, 401, 403, 421, 422, 500, 503, *statuses)
-    return {status: {"model": schemas.ProblemAnswer, "description": MEANINGS[status]} for status in sorted(every)}
+    # what FastAPI writes for a model; given the model, it makes a validator for every status of every route
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/ProblemAnswer"}}}
+    return {status: {"content": content, "description": MEANINGS[status]} for status in sorted(every)}
 
 
 READ_CODES, ASK_CODES, SEND_CODES = problems(404, 409), problems(404, 409, 429), problems(404, 409, 413, 415, 429)
@@ -145,7 +147,10 @@ def watching_routes(service: Service) -> APIRouter:
         """Whether the server answers."""
         return {"status": "alive"}
 
-    @router.get("/readyz", response_model=schemas.HealthAnswer, summary="Check that choices are stored and learned")
+    @router.get(
+        "/readyz", response_model=schemas.HealthAnswer, summary="Check that choices are stored and learned",
+        responses={503: {"model": schemas.ProblemAnswer, "description": MEANINGS[503]}},  # what the others refer to
+    )  # fmt: skip
     async def readyz() -> dict[str, str]:
         """Whether choices can be written, and are learned: a real write is tried, at most every five seconds."""
         await service.check_ready()
