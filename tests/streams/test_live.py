@@ -75,6 +75,7 @@ def check_certificate(live: Live) -> None:
     assert certificate.lower <= best + 1e-7 <= certificate.upper + 2e-7
 
 
+@pytest.mark.slow
 @compiled_only
 @pytest.mark.parametrize("share", [1e-9, 2e-2])
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,7 +147,7 @@ def test_an_endless_run_ends_like_any_other_and_keeps_its_last_entry() -> None:
 
 
 @compiled_only
-@pytest.mark.parametrize("share", [1e-9, 1e-2])
+@pytest.mark.parametrize("share", [pytest.param(1e-9, marks=pytest.mark.slow), 1e-2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_resumed_model_equals_an_uninterrupted_one(
     kind: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
