@@ -75,6 +75,7 @@ def check_distance(distance: Distance, assortments: Assortments, seed: int = 0) 
 
 def _check_potential(distance: Distance, samples: _Samples) -> None:
     start, least, width = samples.duals[0], samples.potentials[0], distance.width
+    most = distance.largest_potential * (1 + SLACK) + SLACK
     for slope, found, lifted in zip(samples.slopes, samples.duals[1:], samples.potentials[1:], strict=True):
         reached = float(slope @ found) + lifted
         gradient = slope + distance.mirror(found)
@@ -87,9 +88,7 @@ def _check_potential(distance: Distance, samples: _Samples) -> None:
     for dual, value in zip(samples.duals, samples.potentials, strict=True):
         _require(value >= least - SLACK, "start is not a dual of least potential.")
         _require(value - least <= width * (1 + SLACK) + SLACK, f"width {width} is less than {value - least}.")
-        _require(
-            abs(value) <= distance.largest_potential * (1 + SLACK) + SLACK, "largest_potential is not the largest."
-        )
+        _require(abs(value) <= most, "largest_potential is not the largest.")
         mirror = distance.mirror(dual)
         _require(np.allclose(distance.prox(-mirror), dual, atol=1e-6), "prox does not invert mirror.")
         for other, potential in zip(samples.duals, samples.potentials, strict=True):

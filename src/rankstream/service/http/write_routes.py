@@ -140,17 +140,15 @@ def writing_routes(service: Service) -> APIRouter:
 
 def watching_routes(service: Service) -> APIRouter:
     """The routes for whoever runs the service."""
-    router = APIRouter(responses=problems())
+    problem = {"model": schemas.ProblemAnswer, "description": MEANINGS[503]}  # what the others refer to
+    router = APIRouter(responses=problems() | {503: problem})
 
     @router.get("/healthz", response_model=schemas.HealthAnswer, summary="Check that the server runs")
     async def healthz() -> dict[str, str]:
         """Whether the server answers."""
         return {"status": "alive"}
 
-    @router.get(
-        "/readyz", response_model=schemas.HealthAnswer, summary="Check that choices are stored and learned",
-        responses={503: {"model": schemas.ProblemAnswer, "description": MEANINGS[503]}},  # what the others refer to
-    )  # fmt: skip
+    @router.get("/readyz", response_model=schemas.HealthAnswer, summary="Check that choices are stored and learned")
     async def readyz() -> dict[str, str]:
         """Whether choices can be written, and are learned: a real write is tried, at most every five seconds."""
         await service.check_ready()
