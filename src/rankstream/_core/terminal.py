@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
-from rich import progress as bars
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -141,6 +140,8 @@ def _finite(content: Any) -> Any:
 @contextmanager
 def progress(text: str) -> Iterator[Progress]:
     """A function to tell what is going on and how much of it is done; seen on a terminal only."""
+    from rich import progress as bars  # most commands are done before there is any
+
     shown = console(stderr=True)
     columns = bars.TextColumn("{task.description}"), bars.BarColumn()
     with bars.Progress(*columns, console=shown, disable=not shown.is_terminal, transient=True) as bar:
