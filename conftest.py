@@ -1,7 +1,10 @@
 """Shared test set-up: compiled kernels, reproducible hypothesis runs, Ctrl-C, the quick tier, and absent data."""
 
+import gc
 import os
 import signal
+import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -10,17 +13,27 @@ from hypothesis import settings
 import kernel_cache
 import real_data
 
+IS_COMPILED = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 if not os.environ.get("NUMBA_CACHE_DIR"):  # make sets it, too; numba, which reads it, is imported later
     os.environ["NUMBA_CACHE_DIR"] = str(kernel_cache.cache_folder())
 settings.register_profile("rankstream", deadline=None, derandomize=True, print_blob=True)
 # uncompiled kernels take a hundred times as long, and all examples have been seen compiled: these are the first of them
 settings.register_profile("uncompiled", settings.get_profile("rankstream"), max_examples=34)
 settings.register_profile("quick", settings.get_profile("rankstream"), max_examples=15)
-settings.load_profile("uncompiled" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "rankstream")
+settings.load_profile("rankstream" if IS_COMPILED else "uncompiled")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as it is for a job in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as it is under nohup
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+gc.disable()  # until everything is imported: nothing of that is garbage
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage among what tests make alone: the 350,000 objects of modules stay."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,8 +51,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip the page on real ballots where they are not, and measure no coverage where it takes long."""
-    # but for mutants, which ask which tests reach a line: --cov-context
-    if config.pluginmanager.hasplugin("pytest_cov") and config.getoption("cov_context") is None:
+    if _measures_coverage(config):
         for item in filter(_runs_known_lines, items):
             item.add_marker("no_cover")
     if not real_data.files("Lismore 2015", ".soi"):
@@ -48,9 +60,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=real_data.why_not("Lismore 2015")))
 
 
+MAX_TRACED_SECONDS = 0.5  # CPU time of a case, above which later ones of the same test are not traced; not tuned
+seconds_of: dict[str, float] = {}
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Measure no coverage in further cases of a test whose cases take long: they run much the same lines."""
+    name, began = item.nodeid.partition("[")[0], time.process_time()
+    if seconds_of.get(name, 0.0) > MAX_TRACED_SECONDS and IS_COMPILED and _measures_coverage(item.config):
+        item.add_marker("no_cover")
+    try:
+        yield
+    finally:
+        seconds_of[name] = max(time.process_time() - began, seconds_of.get(name, 0.0))
+
+
+def _measures_coverage(config: pytest.Config) -> bool:
+    """Whether lines are traced; for mutants, which ask which tests reach a line (--cov-context), all tests are."""
+    return config.pluginmanager.hasplugin("pytest_cov") and config.getoption("cov_context") is None
+
+
 def _runs_known_lines(item: pytest.Item) -> bool:
     """Whether other tests run the same lines in less time; kernels leave a trace in the uncompiled run alone."""
     if item.path.suffix == ".md" or item.get_closest_marker("slow") or item.path.parent.name == "project":
         return True
     is_property: bool = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-    return is_property and os.environ.get("NUMBA_DISABLE_JIT") != "1"
+    return is_property and IS_COMPILED

@@ -18,9 +18,9 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
+from local_service import Shop, drawn, shop
 from odd_requests import Maker, Odd
 from rankstream.service.limits import ServiceLimits
-from serving import Shop, drawn, shop
 
 FAILURES = (
     "a request failed", "a question could not be answered", "a market cannot be learned",

@@ -108,8 +108,8 @@ def follow(stream: Stream, records: int) -> list[Line]:
     """Feed a model, with a line for every tenth of the records."""
     random = np.random.default_rng(0)
     source = steady(random) if stream.kind == "steady" else growing(stream.kind, random)
-    served = "sparse" if stream.kind in ("steady", "now and then") else "max-entropy"
-    live, lines, seconds, done = Live(detect=stream.detect, served=served), list[Line](), 0.0, 0
+    publish = "sparse" if stream.kind in ("steady", "now and then") else "max-entropy"
+    live, lines, seconds, done = Live(detect=stream.detect, publish=publish), list[Line](), 0.0, 0
     for number in range(1, records // stream.batch + 1):
         batch = [next(source) for _ in range(stream.batch)]
         began = time.process_time()

@@ -44,6 +44,7 @@ class _Samples:
         size = distance.start().size
         self.slopes = [self.random.normal(size=size) * scale for scale in (0.1, 1.0, 1.0, 10.0, 100.0)]
         self.duals = [distance.start(), *(distance.prox(slope) for slope in self.slopes)]
+        self.potentials = [distance.potential(dual) for dual in self.duals]
         self.points = [self.model_point() for _ in range(4)]
         self.frequencies = [*(self.model_point() for _ in range(2)), *(self.shares() for _ in range(3))]
 
@@ -73,26 +74,25 @@ def check_distance(distance: Distance, assortments: Assortments, seed: int = 0) 
 
 
 def _check_potential(distance: Distance, samples: _Samples) -> None:
-    start, least, width = samples.duals[0], distance.potential(samples.duals[0]), distance.width
-    for slope, nearest in zip(samples.slopes, samples.duals[1:], strict=True):
-        value = float(slope @ nearest) + distance.potential(nearest)
+    start, least, width = samples.duals[0], samples.potentials[0], distance.width
+    most = distance.largest_potential * (1 + SLACK) + SLACK
+    for slope, nearest, potential in zip(samples.slopes, samples.duals[1:], samples.potentials[1:], strict=True):
+        value = float(slope @ nearest) + potential
         gradient = slope + distance.mirror(nearest)
         room = SLACK * (1.0 + float(np.abs(slope).max()) + abs(value))
-        for dual in samples.duals:
-            better = float(slope @ dual) + distance.potential(dual)
+        for dual, dual_potential in zip(samples.duals, samples.potentials, strict=True):
+            better = float(slope @ dual) + dual_potential
             _require(value <= better + room, f"prox is not optimal: {value} where {better} is possible.")
             if distance.mirror_bound < np.inf:
                 _require(float(gradient @ (dual - nearest)) >= -room, "prox is not optimal to first order.")
-    for dual in samples.duals:
-        value = distance.potential(dual)
+    for dual, value in zip(samples.duals, samples.potentials, strict=True):
         _require(value >= least - SLACK, "start is not a dual of least potential.")
         _require(value - least <= width * (1 + SLACK) + SLACK, f"width {width} is less than {value - least}.")
-        _require(
-            abs(value) <= distance.largest_potential * (1 + SLACK) + SLACK, "largest_potential is not the largest."
-        )
-        _require(np.allclose(distance.prox(-distance.mirror(dual)), dual, atol=1e-6), "prox does not invert mirror.")
-        for other in samples.duals:
-            bregman = distance.potential(other) - value - float(distance.mirror(dual) @ (other - dual))
+        _require(abs(value) <= most, "largest_potential is not the largest.")
+        mirror = distance.mirror(dual)
+        _require(np.allclose(distance.prox(-mirror), dual, atol=1e-6), "prox does not invert mirror.")
+        for other, potential in zip(samples.duals, samples.potentials, strict=True):
+            bregman = potential - value - float(mirror @ (other - dual))
             _require(bregman >= -SLACK * (1 + abs(value)), "mirror is not the gradient of a convex potential.")
     mixed = 0.25 * start + 0.75 * samples.duals[-1]
     together = 0.25 * distance.costs(start) + 0.75 * distance.costs(samples.duals[-1])
@@ -106,16 +106,18 @@ def _check_payoff(distance: Distance, samples: _Samples, point: Vec, frequencies
     value, best = distance.value(point, frequencies), distance.respond(point, frequencies)
     _require(_about(payoff(best), value), f"respond pays {payoff(best)}, but value is {value}.")
     _require(np.allclose(distance.prox(-distance.mirror(best)), best, atol=1e-6), "respond leaves the dual domain.")
-    for dual in samples.duals:
-        pays, mirror = payoff(dual), distance.mirror(dual)
+    duals = [*samples.duals, best]
+    every = [*zip(duals, map(payoff, duals), [*samples.potentials, distance.potential(best)], strict=True)]
+    for dual, pays, potential in every[:-1]:
+        mirror = distance.mirror(dual)
         _require(pays <= value + SLACK * (1 + abs(value)), f"a dual pays {pays}, more than value {value}.")
         pull = distance.pull(point, dual, frequencies)
         gradient = pull - distance.smoothing * mirror if distance.smoothing else pull
-        for other in [*samples.duals, best]:
+        for other, reached, raised in every:
             step = other - dual
             ahead = pays + float(gradient @ step)
-            _require(payoff(other) <= ahead + SLACK * (1 + abs(ahead)), "pull - smoothing * mirror is not a gradient.")
-            apart = distance.potential(other) - distance.potential(dual) - float(mirror @ step)
+            _require(reached <= ahead + SLACK * (1 + abs(ahead)), "pull - smoothing * mirror is not a gradient.")
+            apart = raised - potential - float(mirror @ step)
             reach = distance.grad_bound * np.sqrt(2.0 * max(apart, 0.0))
             _require(float(pull @ step) <= reach + SLACK * (1 + reach), "grad_bound does not bound the pull.")
             if distance.mirror_bound < np.inf:

@@ -56,6 +56,7 @@ def test_bounds_hold_for_rankings_that_keep_an_order(offers: Assortments, data: 
     assert Proof(offers, shares).advance(rounds=30) <= least + 1e-6
 
 
+@pytest.mark.slow
 @strategies.compiled_only
 def test_the_same_rounds_give_the_same_bound_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     offers, shares = market(0)
@@ -115,6 +116,7 @@ def test_weights_by_observations_are_those_of_the_distance() -> None:
     assert proof.bound() <= found
 
 
+@pytest.mark.slow
 @strategies.compiled_only
 def test_doubled_weights_double_the_bound() -> None:
     offers, shares = market(3)

@@ -21,7 +21,7 @@ def run_apart(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def demonstration(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("demo")
-    done = run_apart("demo", "--tolerance", "0.005", cwd=folder)
+    done = run("demo", "--tolerance", "0.005", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder / "rankstream-demo", done.stdout
 
@@ -44,7 +44,7 @@ def test_the_page_that_demo_names_can_be_made(demonstration: tuple[Path, str], t
         line for line in text.splitlines() if line.startswith("To write a report about it: rankstream report")
     ).split()
     given = [*words[7:-1], str(tmp_path / "report.html"), "--no-intervals", "--no-compare"]
-    done = run_apart(*given, cwd=folder.parent)
+    done = run(*given, cwd=folder.parent)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "could still be gained" in page

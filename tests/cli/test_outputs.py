@@ -13,11 +13,11 @@ from zipfile import ZipFile
 
 import pytest
 
+from local_service import CAFE, shop
 from rankstream import RankingModel
 from rankstream._core.files import check_target, whole_file, write_whole
 from rankstream.service.storage import maintenance as folders
 from rankstream.service.storage import tokens
-from serving import CAFE, shop
 from shell import run
 
 CHOICES = "offered,chosen,count\ntea;pie,tea,6\ntea;pie,pie,3\n"

@@ -30,7 +30,7 @@ def test_the_shell_reads_prices_in_offers_and_resumes(tmp_path: Path) -> None:
     write(path, lines)
     resumed = at_shell(path, "--out", out)
     assert "Resuming after 60 records" in resumed.stdout
-    live, whole = Live.load(out / "state.npz"), in_batches(Live(prices=LEVELS, served="sparse"), records(120), 60)
+    live, whole = Live.load(out / "state.npz"), in_batches(Live(prices=LEVELS, publish="sparse"), records(120), 60)
     assert live.counts is not None
     assert whole.counts is not None
     assert live.counts.digest() == whole.counts.digest()

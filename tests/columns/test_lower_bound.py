@@ -136,7 +136,7 @@ def test_a_stream_proves_what_its_rounds_do_not(
         return prove_lower_bound(*given, **more)
 
     monkeypatch.setattr(proofs, "prove_lower_bound", counted)
-    live = Live(rounds=1, served="sparse")
+    live = Live(rounds=1, publish="sparse")
     live.proof = StreamProof(seldom=1.2)
     live.observe(records[:400])
     assert live.run is not None
@@ -166,7 +166,7 @@ def test_a_stream_proves_what_its_rounds_do_not(
 
 def test_by_default_what_a_stream_proves_depends_on_its_counts_alone(tmp_path: Path) -> None:
     records = some_choices(300)
-    asked, silent = Live(rounds=1, served="sparse"), Live(rounds=1, served="sparse")
+    asked, silent = Live(rounds=1, publish="sparse"), Live(rounds=1, publish="sparse")
     for start in range(0, 300, 50):
         for live in (asked, silent):
             live.observe(records[start : start + 50])
@@ -193,7 +193,7 @@ def test_the_service_proves_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_proven_where_nothing_counts() -> None:
-    live = Live(rounds=5, served="sparse", half_life="1s")
+    live = Live(rounds=5, publish="sparse", half_life="1s")
     live.observe([Record(("a", "b"), "a", 3, 0.0), Record(("b", "a"), "b", 3, 0.0)])
     live.observe([Record(("a", "b"), "a", 0, 1e6)])
     assert live.certificate.gap >= 0.0

@@ -54,6 +54,7 @@ def test_all_formats_and_sources_give_the_same_counts(
     assert (reading.format, reading.rows, reading.problems.total) == (wanted, rows, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_ballots_of_all_sources_give_the_choices_they_imply(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -219,6 +220,7 @@ def test_long_tables_of_many_items(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counts.assortments.n_offers == 20
 
 
+@pytest.mark.slow
 def test_parts_follow_the_rows_of_large_files(tmp_path: Path) -> None:
     frame = pd.DataFrame({"offered": "a;b", "chosen": np.repeat(["a", "b"], 200_000)})
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "data.parquet", row_group_size=7_000)

@@ -150,7 +150,7 @@ def test_the_real_contest_runs_through_the_stream() -> None:
         years = list(eurovision.contests(pd.read_csv(path)))
     except ValueError as error:
         pytest.skip(f"{path.name} is in a layout that the example does not know: {error}")
-    live = Live(half_life=200, served="sparse")
+    live = Live(half_life=200, publish="sparse")
     for _, records in years:
         live.observe(records)
     assert live.records == sum(len(records) for _, records in years)

@@ -271,12 +271,12 @@ def test_before_any_data_the_next_offer_is_a_random_feasible_one() -> None:
 
 
 def test_the_next_offer_works_with_a_live_model() -> None:
-    live = Live(served="sparse")
+    live = Live(publish="sparse")
     live.observe([Record(("tea", "no"), "tea"), Record(("pie", "no"), "no"), Record(("pie", "no"), "pie")])
     found = next_offer(live, {"tea": 1.0, "pie": 2.0}, method="mnl")
     assert set(found.menu) <= {"tea", "pie", "no"}
     with pytest.raises(ValueError, match="no counts to learn from"):
-        next_offer(Live(served="sparse"), 1.0)
+        next_offer(Live(publish="sparse"), 1.0)
     with pytest.raises(ValueError, match="Unknown way 'luck'"):
         next_offer(counts(), 1.0, "luck")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="changes with the data"):

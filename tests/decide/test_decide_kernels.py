@@ -35,6 +35,7 @@ def random_lists(random: np.random.Generator, n: int) -> WishLists:
     return WishLists(start, item, shares, ends, random.uniform(-1, 3, n))
 
 
+@pytest.mark.slow
 @compiled_only
 @pytest.mark.parametrize("bits", [15, 16, 17])
 def test_subset_sums_beyond_a_block(bits: int) -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from math import inf, log, sqrt
 
 import numpy as np
@@ -36,10 +37,17 @@ def make_distance(title: str, offers: Assortments, weights: tuple[float, ...] | 
     return distances.make(name, offers, float(setting or 0.0), weights)
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    ("weights", "seeds"),
+    [
+        pytest.param(WEIGHTS, [0], id="weighted"),
+        pytest.param(WEIGHTS, [1, 2], id="weighted, other seeds", marks=pytest.mark.slow),
+        pytest.param(None, range(3), id="plain", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("name", EVERY_DISTANCE)
-def test_every_distance_conforms(name: str, weights: tuple[float, ...] | None) -> None:
-    for seed in range(3):
+def test_every_distance_conforms(name: str, weights: tuple[float, ...] | None, seeds: Sequence[int]) -> None:
+    for seed in seeds:
         checks.check_distance(make_distance(name, OFFERS, weights), OFFERS, seed)
 
 

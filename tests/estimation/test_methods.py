@@ -197,6 +197,7 @@ def test_a_name_takes_its_settings() -> None:
         (rs.certificate.fit_bound, "sweeps", "max_rounds"),
         (rs.models.fit_max_entropy, "max_evaluations", "max_rounds"),
         (rs.baselines.fit_mle, "max_seconds", "budget"),
+        (rs.Live, "served", "publish"),
     ],
 )
 def test_old_keywords_say_what_they_are_called_now(call: Any, old: str, new: str) -> None:

@@ -237,12 +237,14 @@ def test_another_seed_holds_out_something_else(holdout: Any) -> None:
     assert logits[0] != logits[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_small_sample_of_a_logit_is_best_served_by_a_logit(seed: int) -> None:
     found = compare(sampled(1, 400, seed), ["primal-dual", "mnl", "markov-chain"])
     assert next(row for row in found.rows if row.name == "mnl").within_noise
 
 
+@pytest.mark.slow
 def test_many_choices_of_a_mixture_are_not_served_by_a_logit() -> None:
     models: dict[str, Callable[[ChoiceCounts], ChoiceModel]] = {
         "max-entropy": lambda counts: fit_max_entropy(counts, "default").model,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from local_service import Shop, drawn, shop
 from rankstream.service.storage import states as store
 from rankstream.streams.background import BackgroundLive
-from serving import Shop, drawn, shop
 
 LEVELS = {"tea": [3.0, 3.5, 4.0], "cake": [4.0, 5.0]}
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from html_pages import Page
-from serving import CAFE, Shop, drawn, shop
+from local_service import CAFE, Shop, drawn, shop
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://localhost"}
 

@@ -74,6 +74,7 @@ def test_what_cannot_be_shrunk_says_so() -> None:
     assert tally_facts(model, ChoiceCounts(OFFERS)) == {}
 
 
+@pytest.mark.slow
 def test_a_comparison_on_choices_shows_both() -> None:
     table = rs.compare(decoyed(300), ["max-entropy", "mnl"], holdout="choices", folds=2)
     scores = {row.name: row.mean("log_likelihood") for row in table.rows}

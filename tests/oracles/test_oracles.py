@@ -77,6 +77,7 @@ def test_ties_first_and_last_follow_the_items_and_the_no_choice_item() -> None:
     assert oracles.auto(offers, "last").cheapest(np.zeros(5)).ranking.tolist() == [1, 4, 3, 2, 0]
 
 
+@pytest.mark.slow
 def test_random_completions_are_uniform_over_seeds() -> None:
     offers = Assortments([("a", "nothing")], items=["a", "nothing", "p", "q"])
     found = Counter(

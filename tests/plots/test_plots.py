@@ -58,7 +58,7 @@ def market_model(n_items: int) -> tuple[rs.RankingModel, rs.ChoiceCounts]:
     return fit.model, counts
 
 
-@pytest.mark.parametrize("n_items", [3, 30])
+@pytest.mark.parametrize("n_items", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_pictures_of_models_are_drawn_without_warnings(n_items: int) -> None:
     model, counts = market_model(n_items)
     pictures: list[Callable[[Axes], Axes]] = [
@@ -106,6 +106,7 @@ def test_a_substitution_matrix_names_its_intervals_as_show_does(about: Any, leve
         assert f", %, with {words}" in plots.substitution(found, Figure().subplots()).get_title()
 
 
+@pytest.mark.slow
 def test_the_substitution_matrix_has_numbers_while_there_is_room() -> None:
     model = rs.RankingModel(["tea", "pie", "cake"], [("tea", "pie", "cake"), ("pie", "tea", "cake")], [0.75, 0.25])
     axes = plots.substitution(model, Figure().subplots())

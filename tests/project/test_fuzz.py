@@ -18,11 +18,11 @@ import fuzz_service
 import hostile
 import mutants
 from doors import Claim
+from local_service import shop
 from mutations import mutations
 from odd_requests import Maker
 from rankstream.cli.app import make_app
 from relevance import Relevance, uncompiled_runs
-from serving import shop
 
 
 @pytest.mark.parametrize("number", range(0, len(fuzz_commands.PAIRS), 3))

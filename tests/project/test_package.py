@@ -108,6 +108,7 @@ def namespaces() -> list[ModuleType]:
     return [rankstream, *(member for member in members if isinstance(member, ModuleType))]
 
 
+@pytest.mark.slow
 def test_a_name_has_one_meaning() -> None:
     """No class, and no function that users can reach, is defined in two modules, but for a few on purpose."""
     reached = {name for namespace in namespaces() for name in getattr(namespace, "__all__", ())}

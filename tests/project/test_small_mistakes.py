@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 import brute
+from local_service import CAFE, shop
 from rankstream import Assortments, Bootstrap, ChoiceCounts, Live, RankingModel, Record, distances, estimate, methods
 from rankstream._core.watch import Deadline, unwatched
 from rankstream.certificate import Proof
@@ -31,7 +32,6 @@ from rankstream.streams import proofs
 from rankstream.streams.background import BackgroundLive, refreshed
 from rankstream.streams.entropy_follower import EntropyFollower
 from rankstream.streams.proofs import StreamProof
-from serving import CAFE, shop
 
 OFFERS = Assortments([("a", "b", "c", "e"), ("b", "c", "d", "e"), ("a", "d", "e"), ("c", "a", "e"), ("d", "b", "e")])
 VERTICES = brute.corners(list(OFFERS.offers), list(OFFERS.items))
@@ -85,7 +85,7 @@ def test_a_half_space_proves_nothing_with_the_help_of_an_offer_without_weight() 
 
 def stream_of(counts: ChoiceCounts) -> Live:
     """A stream that has played one round on these counts."""
-    offers, live = counts.assortments, Live(rounds=1, served="sparse")
+    offers, live = counts.assortments, Live(rounds=1, publish="sparse")
     pairs = zip(offers.owner.tolist(), offers.members.tolist(), counts.tallies.tolist(), strict=True)
     live.observe(
         [Record(offers.offers[offer], offers.items[item], int(times)) for offer, item, times in pairs if times]

@@ -260,6 +260,7 @@ def test_all_markets_of_a_folder_share_one_page(tmp_path: Path) -> None:
     assert check((tmp_path / "report.html").read_text()).texts["h2"].count("What to do") == 1
 
 
+@pytest.mark.slow
 def test_advice_names_the_gain_and_how_sure_it_is() -> None:
     offers = Assortments([("tea", "pie", "no"), ("tea", "no"), ("pie", "no")])
     counts = ChoiceCounts(offers, [500, 300, 200, 700, 300, 500, 500])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from local_service import CAFE, CAKE, PIE, TEA, Shop, drawn, shop
 from rankstream.service import intervals
 from rankstream.service.storage import maintenance
-from serving import CAFE, CAKE, PIE, TEA, Shop, drawn, shop
 from shell import run
 from waits import wait_for
 

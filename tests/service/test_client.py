@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import rankstream as rs
-from serving import CAFE, TEA, Shop, shop
+from local_service import CAFE, TEA, Shop, shop
 
 
 class Way(httpx.BaseTransport):

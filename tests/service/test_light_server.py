@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from local_service import CAFE
 from service import Served
-from serving import CAFE
 from start import SERVER, processes_of
 from waits import patient_client, wait_for
 

@@ -9,8 +9,8 @@ import pytest
 
 from browser_pages import SIZES, Seen, axe, browser, findings, needs_browser
 from html_pages import HOSTILE
+from local_service import CAFE
 from service import Served
-from serving import CAFE
 from waits import patient_client, wait_for
 
 __all__ = ["axe", "browser"]

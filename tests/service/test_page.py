@@ -11,12 +11,12 @@ from threading import Event
 import pytest
 
 from html_pages import HOSTILE
+from local_service import CAFE, Shop, drawn, shop
 from rankstream.service.limits import ServiceLimits
 from rankstream.service.page.market import Pages
 from rankstream.service.processes.item_list import key_of
 from rankstream.service.storage import tokens
 from service_pages import FORM, ask, cafe, page_of
-from serving import CAFE, Shop, drawn, shop
 from waits import LONG, wait_for
 
 __all__ = ["cafe"]

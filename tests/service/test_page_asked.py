@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from local_service import CAFE, PIE, Shop, drawn, shop
 from rankstream.service.intervals import Intervals, Refits
 from rankstream.service.processes import refits
 from service_pages import ask, cafe
-from serving import CAFE, PIE, Shop, drawn, shop
 from waits import wait_for
 
 __all__ = ["cafe"]

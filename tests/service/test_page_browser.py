@@ -12,10 +12,10 @@ import pytest
 
 from browser_pages import MISSING, SIZES, TABS, Seen, answered, axe, browser, findings, needs_browser, shares, show
 from html_pages import HOSTILE
+from local_service import CAFE
 from rankstream.cli import main
 from rankstream.service.storage import tokens
 from service import Served
-from serving import CAFE
 from waits import LONG, patient_client, wait_for
 
 __all__ = ["axe", "browser"]

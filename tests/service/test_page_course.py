@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from local_service import CAFE, drawn, shop
 from rankstream.reports.blocks import TableBlock
 from rankstream.service.processes.panels import course_section, record_at
 from rankstream.service.storage import states as store
 from service_pages import page_of
-from serving import CAFE, drawn, shop
 
 LEARNED = store.Learned(1, 5, b"state")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import rankstream as rs
 from kiosk import LEVELS, SHOP, kiosk, learned
+from local_service import CAFE, Shop, drawn, shop
 from rankstream.service.processes.item_list import key_of
 from service_pages import ask, page_of
-from serving import CAFE, Shop, drawn, shop
 from waits import wait_for
 
 __all__ = ["kiosk"]

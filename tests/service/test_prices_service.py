@@ -8,9 +8,9 @@ import pytest
 
 import rankstream as rs
 from kiosk import LEVELS, SHOP, kiosk, learned
+from local_service import TEA, Shop, error, shop
 from rankstream.service.limits import ServiceLimits
 from rankstream.service.storage import maintenance as folders
-from serving import TEA, Shop, error, shop
 
 __all__ = ["kiosk"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import rankstream as rs
+from local_service import CAFE, TEA, shop
 from rankstream.cli import serve as module
 from rankstream.service import run as running
-from serving import CAFE, TEA, shop
 from shell import run
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import rankstream as rs
+from local_service import CAFE, PIE, TEA, Shop, error, shop
 from rankstream.data import drift
 from rankstream.service.http import events
 from rankstream.service.limits import RefusedError, ServiceLimits
@@ -16,7 +17,6 @@ from rankstream.service.processes import questions as asking
 from rankstream.service.settings import checked
 from rankstream.service.storage import publication
 from rankstream.service.storage import states as store
-from serving import CAFE, PIE, TEA, Shop, error, shop
 
 
 @pytest.fixture(scope="module")

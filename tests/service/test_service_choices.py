@@ -1,17 +1,17 @@
 """Choices that come in over HTTP: what is acknowledged is in the log, and what is refused says why."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local_service import CAKE, PIE, TEA, Shop, error, shop
 from rankstream.service.limits import ServiceLimits
 from rankstream.service.storage.log import market_row
 from rankstream.service.storage.maintenance import records_of
-from serving import CAKE, PIE, TEA, Shop, error, shop
 
 pytestmark = pytest.mark.quick
 
@@ -63,17 +63,24 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("record", "reason"), WRONG.values(), ids=WRONG)
-def test_a_bad_record_is_named_and_nothing_is_stored(tmp_path: Path, record: Any, reason: str) -> None:
-    with shop(tmp_path) as opened:
-        opened.send("cafe", [{"offered": ["1", "tea"], "chosen": "tea"}])
-        status, sentence = error(opened.send("cafe", [TEA, record]))
-        assert status == 422
-        assert sentence.startswith("Record 1 is wrong: ")
-        assert reason in sentence
-        assert sentence.endswith("Nothing of the batch was stored.")
-        assert len(logged(opened)) == 1
-        assert opened.send("cafe", [TEA]).json()["position"] == 2
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A service for many tests: each has a market of its own."""
+    with shop(tmp_path_factory.mktemp("shared")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_bad_record_is_named_and_nothing_is_stored(shared: Shop, name: str) -> None:
+    (record, reason), market = WRONG[name], name.replace(" ", "-")
+    shared.send(market, [{"offered": ["1", "tea"], "chosen": "tea"}])
+    status, sentence = error(shared.send(market, [TEA, record]))
+    assert status == 422
+    assert sentence.startswith("Record 1 is wrong: ")
+    assert reason in sentence
+    assert sentence.endswith("Nothing of the batch was stored.")
+    assert len(logged(shared, market)) == 1
+    assert shared.send(market, [TEA]).json()["position"] == 2
 
 
 BODIES = {
@@ -85,11 +92,10 @@ BODIES = {
 
 
 @pytest.mark.parametrize(("content", "reason"), BODIES.values(), ids=BODIES)
-def test_a_bad_request_is_one_sentence(tmp_path: Path, content: Any, reason: str) -> None:
-    with shop(tmp_path) as opened:
-        status, sentence = error(opened.http.request("POST", "/v1/markets/cafe/choices", json=content))
-        assert (status, reason in sentence) == (422, True), sentence
-        assert opened.get("").json() == {"markets": []}
+def test_a_bad_request_is_one_sentence(shared: Shop, content: Any, reason: str) -> None:
+    status, sentence = error(shared.http.request("POST", "/v1/markets/unmade/choices", json=content))
+    assert (status, reason in sentence) == (422, True), sentence
+    assert market_row(shared.service.reading, "unmade") is None
 
 
 def test_too_much_at_once(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from local_service import CAFE, PIE, TEA, Shop, drawn, error, shop
 from rankstream.service import hub
 from rankstream.service.hub import Options, Service
 from rankstream.service.limits import RefusedError
@@ -19,7 +20,6 @@ from rankstream.service.storage import maintenance as folders
 from rankstream.service.storage import publication as pairing
 from rankstream.service.storage import states as store
 from rankstream.streams.background import BackgroundLive, refreshed
-from serving import CAFE, PIE, TEA, Shop, drawn, error, shop
 from waits import LONG
 
 SPARSE = {"served": "sparse"}

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from local_service import CAFE, CAKE, NONE, PIE, TEA, Shop, shop
 from rankstream.service.processes import learner
 from rankstream.service.processes.learner import LogLearner, learn
 from rankstream.service.storage import states as store
 from rankstream.service.storage.maintenance import purge
 from rankstream.streams.background import BackgroundLive, RefreshJob, refreshed
-from serving import CAFE, CAKE, NONE, PIE, TEA, Shop, shop
 from waits import LONG, wait_for
 
 SPARSE = {"served": "sparse"}

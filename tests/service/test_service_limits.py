@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 from pydantic import ValidationError
 
+from local_service import CAFE, TEA, Shop, error, shop
 from rankstream.data.readers.sources.lines import Twice
 from rankstream.models.item_names import items_in
 from rankstream.service.http import events as answering
@@ -20,7 +21,6 @@ from rankstream.service.http import guard, schemas
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.processes import batch_reader as reading
 from rankstream.service.storage import ingest, log, tokens
-from serving import CAFE, TEA, Shop, error, shop
 
 JSON = {"Content-Type": "application/json"}
 NEVER = object()

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from local_service import CAFE, CAKE, PIE, TEA, Shop, error, shop
 from rankstream.service.limits import RefusedError
 from rankstream.service.storage import log
 from rankstream.service.storage import states as store
 from rankstream.service.storage.writer import Writer, reason
-from serving import CAFE, CAKE, PIE, TEA, Shop, error, shop
 from waits import LONG
 
 FULL = "The disk is full: nothing of this was stored; send it again later."

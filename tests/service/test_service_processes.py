@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from local_service import CAFE, shop
 from rankstream.service.journal import note
 from rankstream.service.limits import ServiceLimits
 from rankstream.service.processes import supervisor
@@ -24,7 +25,6 @@ from rankstream.service.processes.worker import Worker
 from rankstream.service.run import DRAIN
 from rankstream.streams.background import BackgroundLive
 from rankstream.streams.live import Record
-from serving import CAFE, shop
 from waits import LONG, patient_client, wait_for
 
 pytestmark = pytest.mark.server

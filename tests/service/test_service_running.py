@@ -18,6 +18,7 @@ import uvicorn
 
 import live
 import rankstream as rs
+from local_service import CAFE, TEA
 from rankstream.service import run as running
 from rankstream.service.app import make_app
 from rankstream.service.hub import Options, Service
@@ -26,7 +27,6 @@ from rankstream.service.storage import states as store
 from rankstream.service.storage import tokens
 from rankstream.service.storage.log import existing_log, market_rows
 from service import Served, kills
-from serving import CAFE, TEA
 from strategies import compiled_only
 from waits import patient_client, wait_for
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from local_service import CAFE, TEA, Shop, error, shop
 from rankstream.service import run as running
 from rankstream.service.hub import Options
 from rankstream.service.limits import REFUSALS, RefusedError, ServiceLimits
 from rankstream.service.storage import tokens
-from serving import CAFE, TEA, Shop, error, shop
 from shell import run
 
 pytestmark = pytest.mark.quick

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from local_service import CAFE, CAKE, PIE, TEA, shop
 from rankstream.service.processes import learner
 from rankstream.service.processes.learner import LogLearner
 from rankstream.streams import background
 from rankstream.streams.background import BackgroundLive, RefreshJob, refreshed
 from rankstream.streams.live import Record
-from serving import CAFE, CAKE, PIE, TEA, shop
 from waits import LONG, wait_for
 
 SPARSE = {"served": "sparse"}

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from html_pages import HOSTILE
+from local_service import CAFE, Shop, error, shop
 from rankstream.service.limits import ServiceLimits
 from rankstream.service.processes.importer import UPLOAD_MEMORY, Uploads, account_of
 from rankstream.service.processes.learner import LogLearner
 from rankstream.service.processes.worker import Worker
 from rankstream.service.storage import states, tokens
 from rankstream.streams.background import refreshed
-from serving import CAFE, Shop, error, shop
 from waits import LONG
 
 FILE = {"Origin": "http://localhost", "Content-Type": "application/octet-stream"}

@@ -60,7 +60,7 @@ def same(one: Any, other: Any) -> bool:
 
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("kind", COUNTS)
-@pytest.mark.parametrize("distance", ["l2", "linf"])
+@pytest.mark.parametrize("distance", ["l2", pytest.param("linf", marks=pytest.mark.slow)])
 def test_a_resumed_run_equals_an_uninterrupted_one(learner: str, kind: str, distance: str, tmp_path: Path) -> None:
     offers = MARKET.assortments
     form = distances.make(distance, offers, 0.05, weights=tuple(np.linspace(0.5, 1.5, offers.n_offers).tolist()))

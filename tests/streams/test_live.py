@@ -75,6 +75,7 @@ def check_certificate(live: Live) -> None:
     assert certificate.lower <= best + 1e-7 <= certificate.upper + 2e-7
 
 
+@pytest.mark.slow
 @compiled_only
 @pytest.mark.parametrize("share", [1e-9, 2e-2])
 @pytest.mark.parametrize("kind", KINDS)
@@ -82,13 +83,13 @@ def test_a_certificate_is_that_of_the_rankings_that_are_left(
     kind: str, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(playing, "MIN_RANKING_SHARE", share)
-    live = Live(served="sparse", **KINDS[kind])
+    live = Live(publish="sparse", **KINDS[kind])
     records = some_records(900)
     for part in range(3):
         feed(live, records[300 * part : 300 * (part + 1)])
         check_certificate(live)
     if share > 1e-9:
-        whole = Live(served="sparse", **KINDS[kind])
+        whole = Live(publish="sparse", **KINDS[kind])
         monkeypatch.setattr(playing, "MIN_RANKING_SHARE", 0.0)
         feed(whole, records)
         assert live.rankings < whole.rankings
@@ -115,7 +116,7 @@ def test_what_is_dropped_is_shared_out() -> None:
 
 @compiled_only
 def test_rankings_and_history_stay_bounded() -> None:
-    live = Live(served="sparse", rounds=200)
+    live = Live(publish="sparse", rounds=200)
     found: set[bytes] = set()
     most = []
     for _ in range(60):
@@ -146,13 +147,13 @@ def test_an_endless_run_ends_like_any_other_and_keeps_its_last_entry() -> None:
 
 
 @compiled_only
-@pytest.mark.parametrize("share", [1e-9, 1e-2])
+@pytest.mark.parametrize("share", [pytest.param(1e-9, marks=pytest.mark.slow), 1e-2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_resumed_model_equals_an_uninterrupted_one(
     kind: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(playing, "MIN_RANKING_SHARE", share)
-    whole, begun = Live(served="sparse", **KINDS[kind]), Live(served="sparse", **KINDS[kind])
+    whole, begun = Live(publish="sparse", **KINDS[kind]), Live(publish="sparse", **KINDS[kind])
     records = [*some_records(600), *(Record(("item 1", "new"), "new") for _ in range(60))]
     feed(whole, records)
     for stop in range(0, 660, 330):
@@ -170,7 +171,7 @@ def test_a_resumed_model_equals_an_uninterrupted_one(
 def test_batches_make_no_difference_where_changes_are_looked_for(tmp_path: Path) -> None:
     found = []
     for size in (1, 7, 50, 1000):
-        live = Live(served="sparse", **KINDS["detector"])
+        live = Live(publish="sparse", **KINDS["detector"])
         feed(live, some_records(700), size)
         assert live.alarms
         found.append(contents(live, tmp_path / "state.npz"))
@@ -179,7 +180,7 @@ def test_batches_make_no_difference_where_changes_are_looked_for(tmp_path: Path)
 
 @pytest.mark.parametrize("kind", ["plain", "detector", "own settings"])
 def test_offers_weigh_by_their_observations(kind: str) -> None:
-    live = Live(served="sparse", **KINDS[kind])
+    live = Live(publish="sparse", **KINDS[kind])
     for _ in range(5):
         live.observe([Record(("a", "b"), "a", 30), Record(("b", "c"), "b", 10), Record(("a", "c"), "c", 10)])
     assert live.run is not None
@@ -192,7 +193,7 @@ def test_offers_weigh_by_their_observations(kind: str) -> None:
 
 @pytest.mark.parametrize("distance", ["l2", "l3"])  # the weights of "l3" stay as they are
 def test_after_a_change_the_model_is_the_copy_and_goes_its_own_way(distance: str) -> None:
-    live = Live(served="sparse", detect=DetectorSettings(half_life=10.0, threshold=2.0, block=20, distance=distance))
+    live = Live(publish="sparse", detect=DetectorSettings(half_life=10.0, threshold=2.0, block=20, distance=distance))
     live.observe([Record(("a", "b"), "a", 150), Record(("b", "c"), "b", 50)])
     before = 0
     while not live.alarms:
@@ -222,7 +223,7 @@ def test_notes_are_kept_and_a_file_is_read_once(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(np, "load", counted)
     for number, kind in enumerate(KINDS, start=1):
         path = tmp_path / f"{number}.npz"
-        Live(served="sparse", **KINDS[kind]).save(
+        Live(publish="sparse", **KINDS[kind]).save(
             path, {"colour": "blue", "live": "not this"} if number == 1 else {"colour": "blue"}
         )
         again = Live.load(path)
@@ -249,12 +250,12 @@ def test_notes_are_kept_and_a_file_is_read_once(tmp_path: Path, monkeypatch: pyt
 )
 def test_settings_that_do_not_fit_are_explained(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Live(served="sparse", **settings)
+        Live(publish="sparse", **settings)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_of_a_batch_is_counted_if_a_record_is_wrong(kind: str) -> None:
-    live = Live(served="sparse", **KINDS[kind])
+    live = Live(publish="sparse", **KINDS[kind])
     with pytest.raises(ValueError, match=r"Record 1 of the batch is wrong: its choice 'c' is not in its offer"):
         live.observe([Record(("a", "b"), "a", 100), Record(("a", "b"), "c")])
     if live.detect:

@@ -63,7 +63,7 @@ def test_both_models_keep_the_order_of_prices_and_answer_at_prices(kind: str) ->
     assert all(dearer <= cheaper + 1e-12 for cheaper, dearer in offers_below(live))
     assert live.model.price_levels == PriceLevels(LEVELS) == live.prices
     assert live.certificate.lower <= live.certificate.upper
-    sparse = in_batches(Live(prices=LEVELS, served="sparse", **KINDS[kind]), records(160), 40)
+    sparse = in_batches(Live(prices=LEVELS, publish="sparse", **KINDS[kind]), records(160), 40)
     assert sparse.serves == "sparse"
     assert all(dearer <= cheaper + 1e-12 for cheaper, dearer in offers_below(sparse))
     assert sum(sparse.model.predict({"tea": 3.2, "pie": None, "nothing": None}).values()) == pytest.approx(1.0)
@@ -72,7 +72,7 @@ def test_both_models_keep_the_order_of_prices_and_answer_at_prices(kind: str) ->
 def test_counts_are_those_of_the_file_readers(tmp_path: Path) -> None:
     path = tmp_path / "shop.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in choices(200)))
-    live = in_batches(Live(prices=LEVELS, served="sparse"), records(200), 7)
+    live = in_batches(Live(prices=LEVELS, publish="sparse"), records(200), 7)
     assert live.counts is not None
     read = rs.read(path, prices="offered", price_levels=PriceLevels(LEVELS)).counts
     assert live.counts.digest() == read.digest()
@@ -97,7 +97,7 @@ def test_a_priced_stream_is_resumed_bit_for_bit(kind: str, tmp_path: Path) -> No
 
 def test_a_state_whose_order_is_not_that_of_its_levels_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "state.npz"
-    live = in_batches(Live(prices=LEVELS, served="sparse"), records(30), 30)
+    live = in_batches(Live(prices=LEVELS, publish="sparse"), records(30), 30)
     live._levels = RecordLevels({"tea": [3, 4]})
     live.save(path)
     with pytest.raises(ValueError, match=r"is a damaged checkpoint .its items are in another order than its price lev"):
@@ -115,7 +115,7 @@ def test_a_priced_market_that_outgrows_its_programs_keeps_the_order(
         "MAX_COORDINATES": 40,
     }.items():
         monkeypatch.setattr(pace, name, value)
-    live = in_batches(Live(prices=LEVELS, served="sparse", **KINDS[kind]), records(400, 5), 25)
+    live = in_batches(Live(prices=LEVELS, publish="sparse", **KINDS[kind]), records(400, 5), 25)
     assert live.run is not None
     assert live.counts is not None
     assert isinstance(live.run.solver.oracle, QuickOracle)
@@ -204,7 +204,7 @@ def test_what_is_not_on_the_levels_is_refused_and_nothing_is_counted(offered: An
 
 
 def test_a_flag_is_not_a_price_although_it_equals_one() -> None:
-    live = Live(prices={"bun": [1, 2]}, served="sparse")
+    live = Live(prices={"bun": [1, 2]}, publish="sparse")
     live.observe(Record({"bun": 1, "nothing": None}, "bun"))
     with pytest.raises(ValueError, match="the price of 'bun' is True, which is not a number"):
         live.observe(Record({"bun": True, "nothing": None}, "bun"))
@@ -212,7 +212,7 @@ def test_a_flag_is_not_a_price_although_it_equals_one() -> None:
 
 def test_models_of_a_stream_know_the_bins_of_its_levels() -> None:
     levels = PriceLevels({"tea": [3, 4]}, {"tea": [2.5, 3.2, 4.5]})
-    live = in_batches(Live(prices=levels, served="sparse"), [Record({"tea": 2.6, "nothing": None}, "tea")], 1)
+    live = in_batches(Live(prices=levels, publish="sparse"), [Record({"tea": 2.6, "nothing": None}, "tea")], 1)
     assert live.model.price_levels == levels
     assert live.model.predict({"tea": 4.4, "nothing": None}).keys() == {"tea", "nothing"}
     learning = BackgroundLive({"prices": levels})
@@ -224,7 +224,7 @@ def test_models_of_a_stream_know_the_bins_of_its_levels() -> None:
 def test_prices_without_levels_and_labels_of_levels() -> None:
     with pytest.raises(ValueError, match="has prices, but no price levels were given: give those of every item with a"):
         Live().observe(Record({"tea": 3.0}, "tea"))
-    live = Live(prices=LEVELS, served="sparse")
+    live = Live(prices=LEVELS, publish="sparse")
     live.observe([Record(("tea @ 3.50", "nothing"), "tea @ 3.50"), Record({"tea": 3.4, "nothing": None}, "tea")])
     live.observe(Record({"tea": 3.5, "nothing": None}, "tea @ 3.50"))
     assert live.counts is not None

@@ -120,7 +120,7 @@ def test_old_offers_fade_even_where_every_period_has_its_own(
     forgetting: dict[str, Any], least: float, most: float
 ) -> None:
     """First a is preferred to b, then b to a, and no offer comes twice: only weights can tell old from new."""
-    live = Live(served="sparse", rounds=60, seed=1, **forgetting)
+    live = Live(publish="sparse", rounds=60, seed=1, **forgetting)
     for period in range(12):
         chosen = "a" if period < 6 else "b"
         live.observe([Record(("a", "b", f"extra {period}"), chosen, 40)])
@@ -131,7 +131,7 @@ def test_old_offers_fade_even_where_every_period_has_its_own(
 
 
 def test_where_nothing_counts_the_model_stays(tmp_path: Path) -> None:
-    live = Live(served="sparse", half_life="1s", rounds=50)
+    live = Live(publish="sparse", half_life="1s", rounds=50)
     live.observe([Record(("a", "b"), "a", 0, 0.0)])
     assert not live.ready
     with pytest.raises(ValueError, match="no model before the first choice"):

@@ -208,12 +208,12 @@ def test_a_refresh_has_one_thread_of_blas(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_sparse_is_there_for_the_asking_and_nothing_else_is_a_word() -> None:
-    live = Live(served="sparse")
+    live = Live(publish="sparse")
     live.observe(records(100))
     assert live.serves == "sparse"
     assert live.dense.fit is None
-    with pytest.raises(ValueError, match="served is 'best': choose 'max-entropy' or 'sparse'"):
-        Live(served="best")
+    with pytest.raises(ValueError, match="publish is 'best': choose 'max-entropy' or 'sparse'"):
+        Live(publish="best")
 
 
 def test_unseen_offers_are_predicted_better_than_by_the_sparse_model() -> None:

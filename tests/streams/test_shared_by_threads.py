@@ -52,11 +52,9 @@ def counted(live: Live) -> float:
     return 0 if live.counts is None else live.counts.observations
 
 
-@pytest.mark.parametrize(
-    "settings", [{"served": "sparse"}, {"half_life": 200.0, "served": "sparse"}, {"detect": True, "served": "sparse"}]
-)
+@pytest.mark.parametrize("settings", [{}, {"half_life": 200.0}, {"detect": True}])
 def test_a_live_model_loses_nothing(settings: dict[str, Any], tmp_path: Path) -> None:
-    live, batches = Live(rounds=2, **settings), 6
+    live, batches = Live(rounds=2, publish="sparse", **settings), 6
 
     def work(number: int) -> None:
         random = np.random.default_rng(number)
@@ -80,7 +78,7 @@ def test_a_live_model_loses_nothing(settings: dict[str, Any], tmp_path: Path) ->
 
 
 def test_a_lock_is_held_while_several_things_are_read() -> None:
-    live = Live(rounds=2, served="sparse")
+    live = Live(rounds=2, publish="sparse")
     live.observe(Record(("tea", "pie"), "tea"))
 
     def work(number: int) -> bool:
@@ -99,7 +97,7 @@ def test_a_lock_is_held_while_several_things_are_read() -> None:
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda live: pickle.loads(pickle.dumps(live))])
 def test_a_copy_of_a_live_model_has_a_lock_of_its_own(copied: Callable[[Live], Live]) -> None:
-    live = Live(served="sparse")
+    live = Live(publish="sparse")
     live.observe(Record(("tea", "pie"), "tea", 3))
     other = copied(live)
     with live.lock, ThreadPoolExecutor(1) as pool:

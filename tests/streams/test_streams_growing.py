@@ -50,7 +50,7 @@ def batches(records: list[Record], size: int) -> Iterator[list[Record]]:
 
 
 def followed(records: list[Record], size: int, **settings: Any) -> Live:
-    live = Live(served="sparse", **settings)
+    live = Live(publish="sparse", **settings)
     for batch in batches(records, size):
         live.observe(batch)
     return live
@@ -174,7 +174,7 @@ def test_memory_follows_the_coordinates() -> None:
     tracemalloc.start()
     sizes, used = [], []
     try:
-        live = Live(served="sparse")
+        live = Live(publish="sparse")
         for number, batch in enumerate(batches(records, 500), start=1):
             live.observe([Record(tuple(f"{item}" for item in one.offered), f"{one.chosen}") for one in batch])
             if number in (3, 6, 12):
@@ -192,7 +192,7 @@ def test_memory_follows_the_coordinates() -> None:
 @strategies.compiled_only
 def test_a_market_that_outgrows_its_programs_says_so_until_choices_have_paid_for_them() -> None:
     records = new_offers(300, 4, items=18)
-    live = Live(served="sparse", rounds=2)
+    live = Live(publish="sparse", rounds=2)
     live.observe(records[:20] * 20)
     assert live.remark == ""
     live.observe(records)
@@ -238,7 +238,7 @@ def test_the_least_informative_offers_leave_first_and_items_with_them(monkeypatc
     assert offers_to_keep(counts, 6).tolist() == [1, 3, 4]
     assert offers_to_keep(counts, 1).tolist() == [1]
     monkeypatch.setattr(pace, "MAX_COORDINATES", 9)
-    live = Live(served="sparse", rounds=5)
+    live = Live(publish="sparse", rounds=5)
     live.observe(Record(offer, offer[0], times) for offer, times in zip(offers.offers[:4], (3, 2, 1, 1), strict=True))
     live.observe([Record(("e", "f"), "f")])
     assert live.counts is not None
@@ -257,7 +257,7 @@ def test_a_stream_has_no_table_that_leaves_no_memory_to_others() -> None:
     items = [str(code) for code in range(24)]  # whose table of all sets takes 134 MB
     offers = [[items[code] for code in random.choice(24, 4, replace=False)] for _ in range(60)]
     records = [Record(tuple(offer), offer[0]) for offer in offers * 5]
-    live = Live(served="sparse", rounds=1)
+    live = Live(publish="sparse", rounds=1)
     live.observe(records[:200])
     assert live.run is not None
     assert isinstance(live.run.solver.oracle, SearchOracle)

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
-from rich import progress as bars
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -144,6 +143,8 @@ def _finite(content: Any) -> Any:
 @contextmanager
 def progress(text: str) -> Iterator[Progress]:
     """Show a progress bar, if standard error is a terminal, and yield the function that updates it."""
+    from rich import progress as bars  # most commands finish before they need one
+
     screen = console(stderr=True)
     columns = bars.TextColumn("{task.description}"), bars.BarColumn()
     with bars.Progress(*columns, console=screen, disable=not screen.is_terminal, transient=True) as bar:

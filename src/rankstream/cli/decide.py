@@ -26,7 +26,7 @@ QUIET_SECONDS = 1.0
 """Seconds before progress is shown."""
 MIN_SEARCH_PART = 0.3
 """The part of the budget that is left for the search, however long the choices took to read."""
-TIME_SLICES, FOUR_WEEKS = 52, 28 * 86400.0
+TIME_SLICES, FOUR_WEEKS = 52, 28 * 86400.0  # not tuned
 """Into how many equal parts choices are split by time to find the recent ones, and how many seconds are recent."""
 
 

@@ -38,7 +38,7 @@ CERTIFIED = (
     *("converged", "cut_short"),
 )
 """The facts about the fit that are saved with the model."""
-TIME_SLICES = 8  # equal parts of the records, to test for a change over time
+TIME_SLICES = 8  # equal parts of the records, to test for a change: splits at quarters, dates within an eighth
 
 
 @reading_options(without=("outside_share",))

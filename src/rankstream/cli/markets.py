@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rankstream.data.readers import Account
     from rankstream.estimation.many.results import Markets
 
-MOST_SHOWN = 10
+MOST_SHOWN = 10  # markets in a table that fits a terminal; --json has all
 MarketOption = Annotated[
     str | None,
     typer.Option("--market", help='With a folder of markets: use only this market, such as "Old Town".'),

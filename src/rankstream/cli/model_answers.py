@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rankstream.models.files import Model
 
 MAX_DRAWN_ITEMS, MAX_DRAWN_CHAIN_ITEMS = 1000, 60
-"""Most items for which whole rankings are sampled within seconds; a Markov chain takes far longer."""
+"""Most items for which whole rankings are sampled within seconds; a Markov chain takes far longer. Not tuned."""
 
 
 def require_drawn(model: "Model", option: str) -> None:

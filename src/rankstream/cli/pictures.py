@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from rankstream.models.files import Model
 
 EPOCH = datetime(1970, 1, 1)  # day 0 of matplotlib's dates
-MAX_PANELS = 4  # offers to draw if none is given
-MAX_TITLE_ITEMS = 8  # items of an offer in the title of its panel
-MOST_ITEMS = 60  # rows of a substitution matrix
+MAX_PANELS = 4  # offers to draw if none is given; two rows of two
+MAX_TITLE_ITEMS = 8  # items of an offer in the title of its panel: one line
+MOST_ITEMS = 60  # rows of a substitution matrix whose names can still be read
 
 
 def new_figure(width: float, height: float) -> "Figure":

@@ -37,7 +37,7 @@ def stream(
     detect: Annotated[bool, typer.Option("--detect")] = False,
     threshold: Annotated[float | None, typer.Option(min=0.0)] = None,
     rounds: Annotated[int | None, typer.Option(min=1, max=1_000_000)] = None,
-    served: Annotated[str | None, choice("max-entropy", "sparse", names=("--publish", "--served"))] = None,
+    publish: Annotated[str | None, choice("max-entropy", "sparse", names=("--publish", "--served"))] = None,
     to_end: Annotated[bool, typer.Option("--to-end")] = False,
     separator: str | None = None,
     price_levels: str | None = None,
@@ -57,7 +57,7 @@ def stream(
     detect: Restart the model when a change of tastes is detected.
     threshold: With --detect: lead in log-likelihood that raises an alarm (default: 15).
     rounds: Solver rounds per batch (default: 20; with --detect, 50 per 50 choices).
-    served: Kind of model to publish in model.json (default: max-entropy, which predicts best).
+    publish: Kind of model to publish in model.json (default: max-entropy, which predicts best).
     to_end: Stop at the end of the file instead of waiting for more.
     separator: Separator between the items of an offer (default: ';').
     price_levels: Price levels of every item that has a price, as JSON: {"tea": [3, 3.5]}.
@@ -67,14 +67,8 @@ def stream(
     from rankstream.streams.sources.follower import Follower
     from rankstream.streams.sources.rotation import LostSourceError
 
-    live: dict[str, Any] = {
-        "half_life": half_life,
-        "window": window,
-        "threshold": threshold,
-        "rounds": rounds,
-        "seed": seed,
-    }
-    live |= {"served": served, "prices": given_levels(price_levels)}
+    live: dict[str, Any] = {"half_life": half_life, "window": window, "threshold": threshold, "rounds": rounds}
+    live |= {"seed": seed, "publish": publish, "prices": given_levels(price_levels)}
     lines = {"columns": reading.columns, "no_choice": reading.no_choice, "separator": separator}
     lines |= {"prices": reading.price_columns, "decimal": reading.decimal, "dates": reading.dates}
     with own_folder(out, remedy="stop it first, or choose another folder with --out"):

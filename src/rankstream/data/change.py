@@ -12,8 +12,8 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import drift_report
 from rankstream.data.item_changes import ItemCells, mean_change
 
-CHANGE_LEVEL = 0.01
-SPLIT_SHARES = (0.25, 0.5, 0.75)
+CHANGE_LEVEL = 0.01  # false-alarm rate of all splits together, by convention
+SPLIT_SHARES = (0.25, 0.5, 0.75)  # where choices are cut in two: few places, as all tests share the level; not tuned
 
 
 class RecordCounts(ChoiceCounts):

@@ -14,7 +14,7 @@ from rankstream.data.assortments import Assortments, Space
 from rankstream.data.order import Order
 
 MAX_OBSERVATIONS = 2.0**53  # beyond this, adding 1 to a float is lost to rounding
-MAX_KNOWN_OFFERS = 100_000  # cached ways to write an offer
+MAX_KNOWN_OFFERS = 100_000  # cached ways to write an offer; not tuned, bounds memory
 SHORT_BATCH = 4096  # choices: longer batches are added up in one pass over all coordinates; an estimate
 
 

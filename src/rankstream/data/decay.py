@@ -120,7 +120,7 @@ def _seconds(moment: Any) -> float:
     return float(moment) if isinstance(moment, int | float) else np.nan
 
 
-MIN_OFFER_WEIGHT = 1e-200  # an offer with less total weight counts as never seen
+MIN_OFFER_WEIGHT = 1e-200  # an offer with less total weight counts as never seen; its squares would underflow
 
 
 class DecayingCounts(ForgettingCounts):

@@ -13,8 +13,8 @@ from rankstream.data.item_changes import MIN_EXPECTED_CHOICES, ItemCells, ItemMo
 from rankstream.data.observations import some_offers
 
 Control = Literal["holm", "fdr"]
-MIN_CHOICES = 30.0  # in each period; nothing is compared below
-MIN_SHARED = 0.5  # share of the choices from offers of both periods; below, items are compared through a logit
+MIN_CHOICES = 30.0  # in each period; nothing is compared below. A rule of thumb, not tuned
+MIN_SHARED = 0.5  # of the choices, in offers of both periods; below, a logit compares the items. Not tuned
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.prices import PriceLevels
 
 MIN_EXPECTED_CHOICES = 5.0  # of an item in both periods, as for any chi-squared test; those below are estimates
-MAX_LABELS = 300  # of the logit through which items are compared
-MIN_OFFERS = 4.0  # effective number of offers behind a comparison through a logit
-MAX_SHIFT = 0.15  # of the share of choices from offers with an item, beyond which such offers are compared apart
-MAX_APART = 4  # items whose presence divides the offers
+MAX_LABELS = 300  # of the logit through which items are compared: its matrix is inverted; not tuned
+MIN_OFFERS = 4.0  # effective number of offers behind a comparison through a logit, for Student's quantiles; not tuned
+MAX_SHIFT = 0.15  # of the share of choices from offers with an item: beyond it, these are compared apart; not tuned
+MAX_APART = 4  # items whose presence divides the offers: 16 parts at most, so that each has choices; not tuned
 MAX_CELLS = 3_000_000  # offers at prices, times items: a logit of so many takes about a second
 
 

@@ -18,8 +18,8 @@ from rankstream.data.assortments import plain
 from rankstream.data.order import Pairs
 
 AT = " @ "
-MIN_DECIMALS = 2
-MOST_LEVELS = 12
+MIN_DECIMALS = 2  # of a price in a label, as on price tags
+MOST_LEVELS = 12  # of an item's price, unless a number is given: each level is an item to the oracle; not tuned
 PRICE_ROUNDING = 1e-9  # relative: a price so little beyond the lowest or highest level counts as that level
 
 

@@ -15,17 +15,12 @@ from rankstream.models.protocol import ChoiceModel
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Chart, Section, TableBlock, brief, percent, share_and_ends, table
 
-MOST_DOTS = 1500
-"""Pairs of offer and item in a chart: more would make a page of megabytes."""
-MOST_DRAWN = 20
-"""Items in a chart of who gains."""
-MATRIX = 12
-"""Items up to which the table of who gains has a column for each."""
-MOST_LINES, MOST_CURVES = 8, 30
+MOST_DOTS = 1500  # pairs of offer and item in a chart: more would make a page of megabytes
+MOST_DRAWN = 20  # items in a chart of who gains
+MATRIX = 12  # items up to which the table of who gains has a column for each
+MOST_LINES, MOST_CURVES = 8, 30  # items in the chart and in the table of demand by price
 MAX_LISTED_PRICES = 6  # items whose usual prices are listed in a sentence
-"""Items in the chart and in the table of demand by price."""
-NAMED = 5
-"""Substitutes that a row names where there are more."""
+MAX_NAMED_ITEMS = 5  # substitutes that a row names where there are more
 
 
 def fit_section(model: ChoiceModel, counts: ChoiceCounts, sentences: Iterable[str] = ()) -> Section:
@@ -155,7 +150,7 @@ def _gains(moves: Substitution, asked: Sequence[int], ends: Mapping[Label, Any] 
         if len(moves.items) <= MATRIX:
             cells = ["" if column == row else gained(moves, row, column) for column in range(len(moves.items))]
         else:
-            others = [moves.items.index(other) for other in list(moves.gains(item))[:NAMED]]
+            others = [moves.items.index(other) for other in list(moves.gains(item))[:MAX_NAMED_ITEMS]]
             named = [
                 f"{moves.items[other]} {gained(moves, row, other)}"
                 for other in others

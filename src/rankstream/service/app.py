@@ -24,7 +24,7 @@ from rankstream.service.page.routes import HEADERS, header_of, page_routes, part
 from rankstream.service.page.uploads import upload_routes
 
 SENTENCES = {404: "Not found: see /openapi.json.", 405: "Method not allowed: see /openapi.json."}
-MIN_COMPRESSED_BYTES = 1000
+MIN_COMPRESSED_BYTES = 1000  # shorter answers fit into one packet anyway
 COLLECTED_BYTES = 100_000
 """Size of a rejected request above which its memory is freed at once (benchmarks/attack_service.py)."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import httpx
 
 RETRIED_STATUSES = (429, 502, 503, 504)
-MAX_RETRY_SECONDS = 30.0
+MAX_RETRY_SECONDS = 30.0  # between two attempts, however long the server asks to wait; not tuned
 Choice = Record | Mapping[str, Any]
 
 

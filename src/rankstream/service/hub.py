@@ -28,16 +28,16 @@ from rankstream.service.storage.tokens import PageLink, Tokens
 from rankstream.service.storage.writer import Work, Writer
 
 R = TypeVar("R")
-SWEEP_SECONDS = 60.0
-QUESTION_SECONDS = 60.0  # time limit of a question
-REFIT_SECONDS = 300.0  # time limit of the refits for intervals
+SWEEP_SECONDS = 60.0  # between two looks for records and keys that are too old; both are kept for days
+QUESTION_SECONDS = 60.0  # time limit of a question: nobody waits longer
+REFIT_SECONDS = 300.0  # time limit of the refits for intervals; they share the cores with the learner
 NO_ANSWER = "The answer could not be computed: try again later."
 UPLOAD_TIMES = (QUESTION_SECONDS, None)  # time limits to examine an uploaded file, and to import it
 CACHE_ENTRY_BYTES = 250  # overhead of a cache entry
-PROBE_SECONDS = 5.0  # how long the outcome of a test write is cached
+PROBE_SECONDS = 5.0  # how long the outcome of a test write is cached, however often readiness is asked for
 PROBE_TIMEOUT = 5.0  # seconds after which a test write counts as failed
-PROBE_BYTES = 8192
-MAX_INLINE_BYTES = 65_536  # bytes of a batch above which another process parses it
+PROBE_BYTES = 8192  # more than a page of the database, so that a full disk refuses it
+MAX_INLINE_BYTES = 65_536  # bytes of a batch above which another process parses it (benchmarks/attack_service.py)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from rankstream.service.limits import RefusedError
 from rankstream.service.storage.log import MarketRow
 from rankstream.service.storage.states import PublishedModel
 
-REFIT_PAUSE = 60.0  # minimum seconds between two refits of a market
-MAX_WAIT_SECONDS = 0.5  # seconds that an answer waits for intervals
-MAX_REMEMBERED = 1000  # cached questions, for all markets together
+REFIT_PAUSE = 60.0  # minimum seconds between two refits of a market; not tuned
+MAX_WAIT_SECONDS = 0.5  # seconds that an answer waits for intervals; not tuned
+MAX_REMEMBERED = 1000  # cached questions, for all markets together; not tuned, bounds memory
 NOT_YET = "not yet"
 GIVEN_UP = "not available: computing them took too long; the next model tries again"
 Key = tuple[int, float, tuple[tuple[Any, ...], ...], tuple[tuple[str, float], ...]]

@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from rankstream.service.storage.publication import MarketAnswer
 
 Look = Callable[[], tuple[list[MarketAnswer], int, int, int]]
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # classes of a histogram; not tuned
 
 
 class Metrics:

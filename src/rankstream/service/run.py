@@ -22,9 +22,9 @@ from rankstream.service.app import make_app
 from rankstream.service.hub import Options, Service
 from rankstream.service.journal import LogLines, note
 
-DRAIN = 4  # seconds that requests have to finish after a signal; meanwhile the learner saves
+DRAIN = 4  # seconds that requests have to finish after a signal; the learner saves meanwhile, Docker waits for 10
 REPEAT_SECONDS = 5.0  # the same failure of the event loop is logged once in this time
-MAX_HEAD_SECONDS = 10.0  # time limit for the head of a request
+MAX_HEAD_SECONDS = 10.0  # time limit for the head of a request; not tuned
 
 
 def limited(n_connections: int) -> type[asyncio.Protocol]:

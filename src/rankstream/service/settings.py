@@ -68,7 +68,8 @@ def for_live(settings: dict[str, Any]) -> dict[str, Any]:
 
 def live_settings(settings: dict[str, Any]) -> LiveSettings:
     """Return the settings as ``LiveSettings``, which can check records."""
-    return LiveSettings.of(**for_live(settings))
+    arguments = for_live(settings)
+    return LiveSettings.of(publish=arguments.pop("served", "max-entropy"), **arguments)
 
 
 def check_history(settings: dict[str, Any], untimed: int, uneven: int, large: int) -> None:

@@ -55,7 +55,7 @@ class BackgroundLive:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.settings = dict(settings)
         self.wants_dense = self.settings.get("served", "max-entropy") == "max-entropy"
-        self.live = Live(**{**self.settings, "served": "sparse"})
+        self.live = Live(**{name: own for name, own in self.settings.items() if name != "served"}, publish="sparse")
         self.live.proof = StreamProof(SERVICE_GROWTH)
         self.dense = EntropyFollower(self.live.seed)
         self.position, self.made = 0, 0.0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankstream import distances, learners
+from rankstream._core.old_names import old_keywords
 from rankstream._core.threads import locked
 from rankstream._core.types import Label
 from rankstream.certificate import Certificate
@@ -37,6 +38,7 @@ OWN = ("live", "watched", "dense", "waiting", "pace", "prices")  # keys of a fil
 __all__ = ["Live", "Record"]
 
 
+@old_keywords(served="publish")
 class Live:
     """A model that learns from choices as they arrive: batches of records in, an up-to-date model out.
 
@@ -70,7 +72,7 @@ class Live:
         Solver rounds for each batch (default: 20); with ``detect`` for each block of 50 choices (default: 50).
     seed : int, optional
         Seed for ties between rankings and random starts (default: 0).
-    served : "max-entropy" or "sparse"
+    publish : "max-entropy" or "sparse"
         Kind of model to publish as ``model``. With "sparse", no maximum-entropy model is fitted.
     prices : PriceLevels or mapping, optional
         The levels of all items with a price, such as ``{"tea": [3, 3.5]}``. Records then have prices, and the model is
@@ -102,16 +104,16 @@ class Live:
         threshold: float | None = None,
         rounds: int | None = None,
         seed: int | None = None,
-        served: str = "max-entropy",
+        publish: str = "max-entropy",
         prices: PriceLevels | Mapping[Any, Any] | None = None,
     ) -> None:
         self.rules = rules = LiveSettings.of(
             half_life=half_life, window=window, detect=detect, threshold=threshold, rounds=rounds, seed=seed,
-            served=served, prices=prices,
+            publish=publish, prices=prices,
         )  # fmt: skip
         self.half_life, self.window, self.settings = rules.half_life, rules.window, rules.detector
         self.threshold = None if self.settings is None else self.settings.threshold
-        self.rounds, self.seed, self.served = rules.rounds, rules.seed, rules.served
+        self.rounds, self.seed, self.publish = rules.rounds, rules.seed, rules.publish
         self._levels, self.timed = rules.levels, rules.timed
         self.records = 0
         self.counts: ChoiceCounts | None = None
@@ -207,7 +209,7 @@ class Live:
 
     def _serve(self, arrived: float, changed: bool = False) -> None:
         """Update the maximum-entropy model, unless the market is too large for it."""
-        if self.served == "max-entropy" and self.counts is not None and self.run is not None:
+        if self.publish == "max-entropy" and self.counts is not None and self.run is not None:
             self.dense.choices += arrived
             if may_serve(self.run, self.counts, self.dense):
                 self.dense.follow(self.counts, 0.0, changed)
@@ -303,10 +305,10 @@ class Live:
         if self.settings is not None:
             runs, packed = ([], None) if self.detector is None else self.detector.packed()
             settings = {**asdict(self.settings), "records": self.records}
-            own = {"watched": {"settings": settings, "waiting": self._waiting, "found": packed, "served": self.served}}
+            own = {"watched": {"settings": settings, "waiting": self._waiting, "found": packed, "served": self.publish}}
         else:
             runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
-            settings = {name: getattr(self, name) for name in ("rounds", "seed", "records", "served")}
+            settings = {name: getattr(self, name) for name in ("rounds", "seed", "records")} | {"served": self.publish}
             own = {"live": settings | {"half_life": reach_text(self.half_life), "window": reach_text(self.window)}}
             own |= {"waiting": self._waiting, "pace": asdict(self._pace)}
         if self.prices is not None:
@@ -325,14 +327,15 @@ class Live:
             settings = plain if isinstance(plain, dict) else watched["settings"]
             records = settings.pop("records")
             if isinstance(plain, dict):
-                live = cls(**{"served": "sparse", "prices": levels, **plain})  # defaults for files of earlier versions
+                # files of the earliest versions lack "served"
+                live = cls(publish=plain.pop("served", "sparse"), prices=levels, **plain)
                 for solver, state, counts in runs:
                     live.run, live.counts = endless(solver, state), counts
                 live._pace = StreamPace.from_content(pace, 1, records)
                 live._waiting = [Record(tuple(offered), *rest) for offered, *rest in waiting or ()]
             else:
-                detect, served = DetectorSettings(**settings), watched.get("served", "sparse")
-                live = cls(detect=detect, served=served, prices=levels)
+                detect, publish = DetectorSettings(**settings), watched.get("served", "sparse")
+                live = cls(detect=detect, publish=publish, prices=levels)
                 live._waiting = [(tuple(offered), chosen) for offered, chosen in watched["waiting"]]
                 if watched["found"] is not None:
                     live.detector = ChangeDetector.unpacked(runs, watched["found"])

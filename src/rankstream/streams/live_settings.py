@@ -14,7 +14,7 @@ from rankstream.streams.record import Record, RecordLevels, check_record
 
 ROUNDS_PER_BATCH = 20
 MAX_SECONDS_AHEAD = 86_400.0  # that the time of a record may be ahead of the clock
-SERVED = ("max-entropy", "sparse")
+PUBLISHED_KINDS = ("max-entropy", "sparse")
 Reach = float | str | timedelta
 
 
@@ -73,7 +73,7 @@ class LiveSettings:
     detector: DetectorSettings | None
     rounds: int
     seed: int
-    served: str
+    publish: str
     levels: RecordLevels
 
     @classmethod
@@ -86,7 +86,7 @@ class LiveSettings:
         threshold: float | None = None,
         rounds: int | None = None,
         seed: int | None = None,
-        served: str = "max-entropy",
+        publish: str = "max-entropy",
         prices: PriceLevels | Mapping[Any, Any] | None = None,
     ) -> "LiveSettings":
         """Check the arguments of ``Live`` and return them as settings.
@@ -94,8 +94,8 @@ class LiveSettings:
         >>> LiveSettings.of(half_life="7d").timed, LiveSettings.of(detect=True, threshold=8).rounds
         (True, 50)
         """
-        if served not in SERVED:
-            raise ValueError(f"served is {served!r}: choose 'max-entropy' or 'sparse'.")
+        if publish not in PUBLISHED_KINDS:
+            raise ValueError(f"publish is {publish!r}: choose 'max-entropy' or 'sparse'.")
         half, span = (None if reach is None else as_reach(reach) for reach in (half_life, window))
         levels = RecordLevels(prices)
         if detect:
@@ -106,7 +106,7 @@ class LiveSettings:
             arguments = {"half_life": half, "threshold": threshold, "rounds": rounds, "seed": seed}
             changes: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
             detector = replace(DetectorSettings() if detect is True else detect, **changes)
-            return cls(detector.half_life, None, detector, detector.rounds, detector.seed, served, levels)
+            return cls(detector.half_life, None, detector, detector.rounds, detector.seed, publish, levels)
         if threshold is not None:
             raise ValueError("threshold is for a change detector: set detect as well, or leave it out.")
         if half is not None and span is not None:
@@ -114,7 +114,7 @@ class LiveSettings:
         if isinstance(span, int | float):
             span = whole_number("window", int(span) if span % 1 == 0 else span, least=1)
         rounds = whole_number("rounds", ROUNDS_PER_BATCH if rounds is None else rounds, least=1)
-        return cls(half, span, None, rounds, whole_number("seed", 0 if seed is None else seed), served, levels)
+        return cls(half, span, None, rounds, whole_number("seed", 0 if seed is None else seed), publish, levels)
 
     @property
     def detect(self) -> bool:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from rankstream._core.terminal import plural
 from rankstream._core.types import Label
 
-MAX_CONFLICT_SHARE = 0.05  # share of sales; with more conflicts, the stock log must be wrong
-MIN_OFFER_CHOICES = 10  # offers with fewer choices count as small
+MAX_CONFLICT_SHARE = 0.05  # share of sales; with more conflicts, the stock log must be wrong. Not tuned
+MIN_OFFER_CHOICES = 10  # of an offer: with fewer, its shares are off by 15 points or so
 LEFT_OUT = {
     "duplicate": "repeated rows",
     "return": "returns and cancelled lines",

@@ -16,7 +16,7 @@ from rankstream.data.readers.roles import listed_names
 from rankstream.data.readers.sources.labels import is_list, order, parts_of, text
 
 Ballot = tuple[tuple[str, ...], ...]
-MAX_CANDIDATES = 12
+MAX_CANDIDATES = 12  # 4,083 subsets of two or more; one candidate more doubles them
 MAX_BALLOT_CELLS = 2_000_000  # candidates in all offers together; about half a gigabyte
 
 

@@ -15,7 +15,7 @@ from rankstream.data.readers.sources.labels import list_in, text_or_nothing
 from rankstream.data.readers.sources.lines import RawRow
 from rankstream.data.readers.sources.tables import CsvFiles, Source
 
-HEAD_ROWS, MIN_ROWS = 1000, 4
+HEAD_ROWS, MIN_ROWS = 1000, 4  # rows that the dialect is guessed from, and that a guess needs; not tuned
 DATE = r"\s*([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})(?:[ T,]+([0-9]{1,2})(:[0-9]{2}(?::[0-9]{2})?))?\s*"
 AMOUNT = r"[0-9]+(?:[.,][0-9]+)?"
 LATE = r"\b(?:1[3-9]|2[0-9]|3[01])\b"  # a number that can be a day but not a month

@@ -16,7 +16,7 @@ from rankstream.data.readers.sources.tables import Source
 from rankstream.data.readers.times import Clock, Span, bad_time, moment_sql, seconds_or_none, seconds_sql, spans_of
 
 ROW = "rankstream_row"
-MAX_SAMPLED_TIMES = 100
+MAX_SAMPLED_TIMES = 100  # cells that DuckDB could not read as times, tried one by one in Python; not tuned
 PERIODS = {"hour": "%Y-%m-%d %H:00", "day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}
 
 

@@ -26,7 +26,7 @@ from rankstream.data.readers.sources.tables import Source
 from rankstream.data.readers.times import Clock, seconds_of, seconds_or_none, slice_numbers, spans_of
 
 FIRST_MEMORY_LIMIT = "100MB"
-HEAD_ROWS = 200_000
+HEAD_ROWS = 200_000  # of a long table, which mostly name all of its items; benchmarks/reading.py times the whole
 TEXT = {str}
 
 

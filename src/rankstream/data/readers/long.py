@@ -10,8 +10,8 @@ from rankstream.data.readers.sources.database import Connection, identifier, str
 from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.tables import Source
 
-BITS_PER_WORD = 60
-MAX_ALTERNATIVES = 6000
+BITS_PER_WORD = 60  # that are free to shift in a signed word of 64
+MAX_ALTERNATIVES = 6000  # items with flags: 100 words for each observation; with more, rows are read one by one
 NO_TIME = "CAST(NULL AS DOUBLE)"
 NAMED = (  # an observation has a name without blanks around it
     f"coalesce({stripped('CAST(o AS VARCHAR)')} = CAST(o AS VARCHAR) "

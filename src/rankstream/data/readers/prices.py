@@ -16,7 +16,7 @@ from rankstream.data.readers.sources.lines import Twice, loads
 AT = "@"
 OCCURRING = "occurring"
 PRICE_DECIMALS = 6  # decimals that prices are read with, so that a column of short floats says what a text says
-MAX_QUANTILE_PRICES = 100_000  # prices of an item that quantiles are taken of; beyond, in proportion
+MAX_QUANTILE_PRICES = 100_000  # prices of an item that quantiles are taken of; beyond, in proportion: bounds memory
 Levels = PriceLevels | str | int
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from rankstream._core.files import check_target
 
-MAX_EXAMPLES = 3
-MAX_MESSAGE_LENGTH = 600
+MAX_EXAMPLES = 3  # of each kind of problem; the file of rejects has all
+MAX_MESSAGE_LENGTH = 600  # characters, so that a damaged cell does not fill the terminal
 KINDS = (
     *("malformed", "empty", "not offered", "unknown item", "unknown offer", "repeated item"),
     *("flag", "count", "time", "ranking", "price"),

@@ -17,7 +17,7 @@ from rankstream.data.readers.times import Clock, Span
 Key = Any
 COUNTED, FADED, SQUARED = "counted", "faded", "squared"
 Tally = dict[tuple[str, Key, int], dict[Any, float]]  # by kind of sum, group and slice of time: outcomes and sums
-MAX_GROUPS = 1_000_000
+MAX_GROUPS = 1_000_000  # with more, a column most likely numbers the records; not tuned
 MAX_GROUP_CELLS = 50_000_000  # in all groups together: 400 MB
 ALL, SLICE = "all", "slice"
 Parts = dict[tuple[str, Key, int], ChoiceCounts]

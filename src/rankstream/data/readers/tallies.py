@@ -21,8 +21,8 @@ from rankstream.data.readers.results import COUNTED
 from rankstream.data.readers.unused_columns import UnusedColumn
 
 Market = tuple[str, ...]
-MIN_IN_COMMON = 0.5  # share of prices that must occur in several markets for all markets to share price levels
-MAX_MARKETS = 100_000
+MIN_IN_COMMON = 0.5  # the share of prices that must occur in several markets for these to share levels: half; not tuned
+MAX_MARKETS = 100_000  # markets that are kept apart at most: with more, a column most likely names customers
 
 
 def check_number(number: int, market: Sequence[str], by: Sequence[str]) -> None:

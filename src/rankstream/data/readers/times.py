@@ -18,8 +18,8 @@ from rankstream.data.decay import as_reach
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.sources.labels import text
 
-MAX_SECONDS = 1e11  # the year 5138; larger numbers are in another unit
-MOST_SLICES = 1000
+MAX_SECONDS = 1e11  # seconds: the year 5138; what is beyond is in another unit
+MOST_SLICES = 1000  # each is a set of counts in memory; charts show a dozen
 NUMBER = r"-?[0-9]{1,15}(\.[0-9]{1,9})?"
 LOCAL = r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)?"  # ISO 8601
 ZONED = LOCAL.removesuffix("?") + r"(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])"

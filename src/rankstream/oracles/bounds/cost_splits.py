@@ -12,7 +12,7 @@ from rankstream.oracles.bounds import dykstra_kernels, group_kernels
 from rankstream.oracles.bounds.dykstra_kernels import Corners
 from rankstream.oracles.bounds.groups import Groups
 
-MAX_CORNERS = 128  # of a group's projection: with more, a sweep takes longer than what it adds is worth
+MAX_CORNERS = 128  # of a group's projection: with more, a sweep takes longer than it adds (benchmarks/proofs.py)
 
 
 class Relaxation:

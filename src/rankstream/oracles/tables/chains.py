@@ -16,8 +16,8 @@ from rankstream.oracles.tables import chain_kernels
 from rankstream.oracles.tables.chain_kernels import Chains
 from rankstream.oracles.walk_kernels import WalkTable
 
-MAX_BLOCK_STATES = 128  # the most states of a block
-MAX_STATES = 2**30  # states from which on neither memory nor time will do
+MAX_BLOCK_STATES = 128  # the most states of a block (benchmarks/prices.py times chains)
+MAX_STATES = 2**30  # states from which on neither memory nor time will do: 8 GB
 
 
 class ChainOracle(TableOracle):

@@ -17,7 +17,7 @@ from rankstream.oracles.tables import dense_kernels
 from rankstream.oracles.tables.dense_kernels import SetProblem
 from rankstream.oracles.walk_kernels import WalkTable
 
-MAX_BITS = 62
+MAX_BITS = 62  # of a set in one signed word
 BLOCK_SETS = 2**dense_kernels.LOW_BITS
 MIN_THREADED_SETS = 2**18  # sets from which on two threads take less time than one (benchmarks/threads.py)
 HALF_UNIT = 2.0**-24  # the most that single precision rounds off a number, as a part of it

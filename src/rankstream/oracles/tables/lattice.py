@@ -14,7 +14,7 @@ from rankstream.oracles.protocol import TIE_RULES, Answer, TableOracle, Ties, ch
 from rankstream.oracles.reductions import Reduced, reduce
 from rankstream.oracles.tables import lattice_kernels, program_kernels
 
-MAX_STATES = 2**17  # unions whose program is written in about a second
+MAX_STATES = 2**17  # unions whose program is written in about a second (benchmarks/oracle.py)
 NOT_FINITE = "The costs contain NaN or infinity: every cost must be a finite number."
 Tables: TypeAlias = tuple[Codes, Codes, Words, Vec, Codes]  # numbers, shape, program, and space to work in
 UNFORCED = np.zeros(0, dtype=np.int64)

@@ -11,8 +11,8 @@ from starlette.types import Receive, Scope, Send
 from rankstream.service.hub import Service
 from rankstream.service.limits import RefusedError
 
-PAUSE = 0.5
-SILENCE = 15.0  # seconds without an event after which a comment is sent, so that proxies keep the connection
+PAUSE = 0.5  # seconds between two looks at the published model; feels immediate to a reader
+SILENCE = 15.0  # seconds after which a comment line is sent; nginx closes a silent connection after 60
 
 
 def event(name: str, content: dict[str, Any]) -> str:

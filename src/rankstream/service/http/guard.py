@@ -29,9 +29,9 @@ RIGHTS = {"choices": "write", "settings": "manage", "predict": "read", "decide":
           "preferences": "manage", "upload": "manage", "reading": "manage", "import": "manage"}  # fmt: skip
 """The permission that a request with a body needs, by the last part of its path."""
 LARGE_BODY = 65_536  # bytes above which bodies share ``ServiceLimits.bodies`` and are parsed one at a time
-MAX_BODY_SECONDS, MAX_DISCARD_SECONDS = 30.0, 5.0
+MAX_BODY_SECONDS, MAX_DISCARD_SECONDS = 30.0, 5.0  # to send a body, and to read a refused one; not tuned
 MAX_COMMAS, MAX_BRACKETS = 100_000, 25_000
-"""Limits on the values and lists of a question: parsing that many takes about 30 ms."""
+"""Limits on the values and lists of a question: parsing that many takes about 30 ms (benchmarks/attack_service.py)."""
 
 
 def refusal(refused: RefusedError) -> JSONResponse:

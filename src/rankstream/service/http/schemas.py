@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, S
 
 from rankstream.service.storage.publication import MARKET_EXAMPLE, MODEL_EXAMPLE, MarketAnswer, PublishedAnswer
 
-MAX_LIST = 10_000  # values of one list or object in a question
+MAX_LIST = 10_000  # values of one list or object in a question: twice the items of a market
 
 
 def _numbers(content: Any) -> Any:

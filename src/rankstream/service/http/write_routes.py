@@ -84,7 +84,9 @@ MEANINGS = {
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the error responses of a route, for the documentation."""
     known = sorted((400, 401, 403, 421, 422, 500, 503, *statuses))
-    return {status: {"model": schemas.ProblemAnswer, "description": MEANINGS[status]} for status in known}
+    # refer to the schema: given the model itself, FastAPI builds a validator for every status of every route
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/ProblemAnswer"}}}
+    return {status: {"content": content, "description": MEANINGS[status]} for status in known}
 
 
 READ_CODES, ASK_CODES, SEND_CODES = problems(404, 409), problems(404, 409, 429), problems(404, 409, 413, 415, 429)
@@ -136,7 +138,8 @@ def writing_routes(service: Service) -> APIRouter:
 
 def watching_routes(service: Service) -> APIRouter:
     """Return the routes for monitoring."""
-    router = APIRouter(responses=problems())
+    problem = {"model": schemas.ProblemAnswer, "description": MEANINGS[503]}  # the schema that the others refer to
+    router = APIRouter(responses=problems() | {503: problem})
 
     @router.get("/healthz", response_model=schemas.HealthAnswer, summary="Check that the server runs")
     async def healthz() -> dict[str, str]:

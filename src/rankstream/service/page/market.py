@@ -15,8 +15,8 @@ from rankstream.service.storage.log import MarketRow
 from rankstream.service.storage.publication import provisional_reason
 from rankstream.service.storage.states import PublishedModel
 
-PART_SECONDS = 20.0  # seconds that the script of a page waits for the panels before it asks again
-FRESH_SECONDS = 5.0  # seconds for which panels are given out again although there is a newer model
+PART_SECONDS = 20.0  # seconds that the script of a page waits for the panels before it asks again: below nginx's 60
+FRESH_SECONDS = 5.0  # seconds for which panels are given out again although there is a newer model; not tuned
 GOOD_GAP = 0.05  # a certified gap up to which the header calls a fit good: shares off by some points at most
 MAX_TOP_ITEMS = 3  # best sellers of a market in the list of all
 MAX_BARS = 15  # items in the chart of shares; the table has all

@@ -39,8 +39,8 @@ OWN_FILES = (
     "page.js", "server.js", "memory.js", "what_if.js", "best_offer.js", "periods.js", "prices.js", "markets.js",
     "upload.js",
 )  # fmt: skip
-COOKIE_HOURS = 12
-MAX_FORM_FIELDS = 20_000
+COOKIE_HOURS = 12  # a working day
+MAX_FORM_FIELDS = 20_000  # four for each item of a market (5,000 by ``ServiceLimits``)
 NO_PAGE = "There is no such page: see the list of markets."
 
 

@@ -17,7 +17,7 @@ from rankstream.service.limits import RefusedError
 from rankstream.service.page.routes import header_of
 
 MAX_FILES = 4  # that wait to be imported; the oldest one is deleted for another
-MAX_UPLOAD_SECONDS = 600.0
+MAX_UPLOAD_SECONDS = 600.0  # 100 MB at 170 kB/s; beyond, the connection hangs
 
 
 def upload_routes(service: Service) -> APIRouter:

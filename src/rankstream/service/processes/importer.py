@@ -34,14 +34,14 @@ from rankstream.service.storage.log import market_row, open_log, transaction
 from rankstream.service.storage.publication import open_learned
 from rankstream.service.storage.tokens import market_name
 
-BATCH_RECORDS, TIME_SLICES, TELL_SECONDS = 10_000, 12, 0.3
+BATCH_RECORDS, TIME_SLICES, TELL_SECONDS = 10_000, 12, 0.3  # TELL_SECONDS between two words on progress; not tuned
 EVERYTHING = ServiceLimits(items=100_000, label=10_000, offers=1_000_000, market_items=1_000_000, markets=10_000)
 """A file of one's own may be as large as memory allows."""
-UPLOAD_MEMORY = 2_000_000_000  # bytes that a process may take for a file that was uploaded
+UPLOAD_MEMORY = 2_000_000_000  # bytes that a process may take for a file that was uploaded: 20 times the largest one
 NO_FIT = "The model could not be fitted, for want of memory perhaps: use 'rankstream open' for the file."
-MAX_DATED_MARKETS = 20  # of one file, each of which is read anew for its times
-MIN_DATE = 1e8  # seconds since 1970: smaller numbers of a column of times are no dates
-PREVIEW_ROWS, PREVIEW_COLUMNS, PREVIEW_LETTERS = 20, 60, 200
+MAX_DATED_MARKETS = 20  # of one file, each of which is read anew for its times; not tuned
+MIN_DATE = 1e8  # seconds since 1970, in 1973: smaller numbers of a column of times are no dates
+PREVIEW_ROWS, PREVIEW_COLUMNS, PREVIEW_LETTERS = 20, 60, 200  # what fits a screen
 
 
 @dataclass(frozen=True)

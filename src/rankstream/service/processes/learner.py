@@ -29,13 +29,13 @@ from rankstream.streams.sources.follower import BATCH_RECORDS
 
 PAUSE, EVERY = 0.1, 0.5  # seconds between looks at the log, and between steps where fewer than BATCH_RECORDS wait
 CYCLE_SECONDS = 5.0  # in which every market with new records has a turn (benchmarks/learner_memory.py)
-SLOW_SECONDS = 2.0  # of one batch of records, after which a market gets smaller ones
-MAX_RECORDS_AT_ONCE = 20_000
-MIN_EFFORT = 0.05  # share of the rounds of a batch that are played however little time there is
+SLOW_SECONDS = 2.0  # of one batch of records, after which a market gets smaller ones: less than a cycle; not tuned
+MAX_RECORDS_AT_ONCE = 20_000  # two batches of 10,000 as a server takes them: memory for parsed records is bounded
+MIN_EFFORT = 0.05  # share of the rounds of a batch that are played however little time there is (as CYCLE_SECONDS)
 PROOF_REST, WEIGHING_REST = 9.0, 2.0  # times as long as these took, nothing of the kind is done where models grow old
-IN_MEMORY = 20  # markets; others are read again when choices come
-MAX_MEMORY = 1_000_000_000  # bytes of this process above which markets leave memory, although there are fewer
-STUCK_SECONDS = 300.0  # after which a market that could not be learned is tried again
+IN_MEMORY = 20  # markets; others are read again when choices come. Not tuned: about 45 MB each
+MAX_MEMORY = 1_000_000_000  # bytes of this process above which markets leave memory (as CYCLE_SECONDS: 445 MB for ten)
+STUCK_SECONDS = 300.0  # after which a market that could not be learned is tried again; not tuned, spares the others
 Refresh = Callable[[RefreshJob], Any]
 
 

@@ -23,8 +23,8 @@ from rankstream.service.processes.questions import Answerer, counted, drift_of, 
 from rankstream.service.storage import states as store
 from rankstream.service.storage.states import CoursePoint
 
-MAX_DRIFT_RECORDS = 20_000  # latest records for drift and shares over time
-SLICES, TYPES, MAX_OFFERS = 12, 10, 15
+MAX_DRIFT_RECORDS = 20_000  # latest records for drift and shares over time; not tuned, keeps a page quick
+SLICES, TYPES, MAX_OFFERS = 12, 10, 15  # what a panel can show
 NO_PRICES = "This market has no price levels. Set price_levels, and send offers with prices, to see what prices do."
 REMEDY = "Tastes changed. Set half_life or window to let older choices count less, or detect to restart after a change."
 FOLLOWS = "The model follows the change: with these settings, earlier choices count for less, or not at all."

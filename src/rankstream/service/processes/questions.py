@@ -26,7 +26,7 @@ from rankstream.streams.background import BackgroundLive
 from rankstream.streams.live import Live, Record
 from rankstream.streams.record import RecordLevels
 
-MAX_MODELS = 20  # models in memory
+MAX_MODELS = 20  # models in memory; as many as ``learner.IN_MEMORY``
 NO_PRICES = "This market's model has no prices: give each offer as a list of items."
 
 

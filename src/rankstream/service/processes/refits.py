@@ -15,9 +15,9 @@ from rankstream.service.processes.worker import answer_parent, lower_priority
 from rankstream.streams.entropy_follower import MAX_SIZES
 from rankstream.streams.live import Live
 
-REPLICATES = 20
+REPLICATES = 20  # enough for a standard error; percentiles would need hundreds (benchmarks/intervals.py)
 TOO_LARGE = "none: refits of more than {:,} offers, {:,} items or {:,} pairs of both take too long".format(*MAX_SIZES)
-MAX_REFITTED_MARKETS = 8  # markets with refits in memory
+MAX_REFITTED_MARKETS = 8  # markets with refits in memory; 20 models each; not tuned, bounds memory
 
 
 class RefitAnswerer(Answerer):

@@ -8,8 +8,8 @@ from threading import Event, Lock, Thread
 from rankstream.service.journal import note
 from rankstream.service.processes.worker import start
 
-FIRST_PAUSE, MAX_PAUSE = 0.2, 30.0
-HEALTHY_SECONDS = 60.0  # after so long without a failure, the next pause is short again
+FIRST_PAUSE, MAX_PAUSE = 0.2, 30.0  # seconds between a learner's death and the next start; not tuned
+HEALTHY_SECONDS = 60.0  # after so long without a failure, the next pause is short again; longer than any pause
 SAVE_SECONDS = 6.0
 """Seconds that the learner has to save at the end; what is not saved is learned again."""
 

@@ -17,7 +17,7 @@ Offered = tuple[Label, ...] | dict[Label, Any]
 """An offer: items, or a mapping from items to prices."""
 NAME = "log.sqlite3"
 VERSION = 3
-WAIT = 10.0  # seconds to wait for another process that writes
+WAIT = 10.0  # seconds to wait for another process that writes; every write takes milliseconds
 TABLES = """
 CREATE TABLE markets (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, made REAL NOT NULL, epoch INTEGER NOT NULL,

@@ -15,7 +15,7 @@ from rankstream.data.readers.sources.database import write_parquet
 from rankstream.service.storage import log, tokens
 from rankstream.service.storage import states as store
 
-AT_ONCE = 10_000
+AT_ONCE = 10_000  # records in memory while a market is exported; not tuned
 COLUMNS = {"offered": "VARCHAR[]", "chosen": "VARCHAR", "count": "DOUBLE", "time": "DOUBLE", "arrived": "DOUBLE"}
 
 

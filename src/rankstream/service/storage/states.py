@@ -16,7 +16,7 @@ from rankstream.service.storage.log import connect, is_damage, run_script, trans
 NAME = "learned.sqlite3"
 VERSION = 1
 OF_MARKETS = ("learned", "served", "course", "problems", "listings")
-MAX_COURSE_POINTS = 400  # stored points of a market's history
+MAX_COURSE_POINTS = 400  # stored points of a market's history; not tuned, more than a chart can show
 TABLES = """
 CREATE TABLE learned (
     market INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, position INTEGER NOT NULL, state BLOB NOT NULL

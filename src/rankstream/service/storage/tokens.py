@@ -23,7 +23,7 @@ TABLE = """CREATE TABLE IF NOT EXISTS tokens (
 )"""
 ADDED = ("name TEXT NOT NULL DEFAULT ''", "expires REAL")  # columns that the first version did not have
 EXPIRED = "This token has expired: create another with 'rankstream serve token create'."
-LINK_SECONDS = 60.0  # lifetime of a link to a page
+LINK_SECONDS = 60.0  # lifetime of a link to a page; a browser opens it at once
 NOBODY = sha256(b"").digest()
 DENIED = "This needs a token: send 'Authorization: Bearer ...' with one that 'rankstream serve token create' made."
 

@@ -12,8 +12,8 @@ from rankstream.service.storage.log import DAMAGED, is_damage, transaction
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], R]
-MAX_GROUP_SIZE = 200
-Waiting = tuple[Work[Any], "Future[Any]"]  # a function that writes, and the future of its result
+MAX_GROUP_SIZE = 200  # batches in one transaction, as many as may wait (``ServiceLimits.waiting``)
+Waiting = tuple[Work[Any], "Future[Any]"]  # what is to be written, and who waits for its result
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 
 

@@ -18,8 +18,8 @@ from rankstream.data.readers.sources.database import Connection
 
 FORMS = ("events", "snapshots", "intervals", "offers")
 LISTINGS = ("intervals", "offers")  # forms in which an item that is gone for good was delisted, and is not out of stock
-MIN_LISTED_SHARE = 0.5  # of a store's items that a snapshot lists
-MIN_SNAPSHOT_SHARE = 0.9  # of the times of a log that list so many, or else rows are events
+MIN_LISTED_SHARE = 0.5  # of a store's items that a snapshot lists; an event lists one or a few. Not tuned
+MIN_SNAPSHOT_SHARE = 0.9  # of the times of a log that list so many, or else rows are events; not tuned
 MIN_SNAPSHOTS, MIN_SNAPSHOT_ITEMS = 3, 4  # times and items of a log that can be recognised as snapshots
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 Connection: TypeAlias = "DuckDBPyConnection"
-FETCH_ROWS = 10_000
+FETCH_ROWS = 10_000  # that Python has in memory at once; benchmarks/reading.py times the whole
 BLANKS = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace())  # the characters of str.strip
 
 _THREADS: ContextVar[int | None] = ContextVar("threads", default=None)

@@ -13,7 +13,7 @@ from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.lines import RawRow
 from rankstream.data.readers.sources.tables import Files
 
-MAX_UNPACKED_BYTES = 1_000_000_000  # bytes
+MAX_UNPACKED_BYTES = 1_000_000_000  # a file of some kilobytes can unpack to more than memory holds
 MAX_SHEET_ROWS = 1_048_576  # as many as Excel has
 
 

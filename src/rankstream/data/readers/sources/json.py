@@ -14,8 +14,8 @@ from rankstream.data.readers.sources.lines import UTF8, RawRow, loads
 from rankstream.data.readers.sources.tables import ScannedFiles
 
 MIN_NESTED_BYTES = 1000  # a shorter line cannot be nested too deeply for Python
-MAX_DEPTH = 200
-PEEK_CHARACTERS = 4096
+MAX_DEPTH = 200  # brackets of a line; Python's parser goes to about 1,000, and records need two or three
+PEEK_CHARACTERS = 4096  # in which a file's first bracket is looked for; a page of memory
 JOINT = re.compile(r"\s*(,?)\s*")
 Found = tuple[str, int, str, dict[str, Any] | BadRecordError]
 

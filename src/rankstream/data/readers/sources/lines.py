@@ -21,10 +21,10 @@ from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 from rankstream.data.readers.problems import BadRecordError
 
-MAX_LINE_BYTES = 1_000_000  # bytes
-MAX_RECORD_LINES = 10
-MAX_INTEGER_DIGITS = 4000  # near Python's limit for converting text to an integer
-MOST_COLUMNS = 10_000
+MAX_LINE_BYTES = 1_000_000  # an offer of 10,000 items of 100 characters; a disk image has no line ends
+MAX_RECORD_LINES = 10  # cells with line breaks have a few; beyond, a quote is not closed
+MAX_INTEGER_DIGITS = 4000  # Python converts at most 4,300 digits to an integer
+MOST_COLUMNS = 10_000  # a wide table has one per item; beyond, rows and columns are most likely swapped
 UTF8 = "utf-8"
 BOM = b"\xef\xbb\xbf"
 COMMA = re.compile(rb",\s*[}\]]")

@@ -12,7 +12,7 @@ from rankstream.data.readers.sources import database, lines
 from rankstream.data.readers.sources.database import Connection, identifier, listed, literal
 from rankstream.data.readers.sources.lines import UTF8, RawRow
 
-CSV_BUFFER_BYTES = 8_000_000
+CSV_BUFFER_BYTES = 8_000_000  # of each thread, and room for the longest line; benchmarks/reading.py times the whole
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The name of a folder for a missing value, as in store=__HIVE_DEFAULT_PARTITION__/."""
 LISTS = {"list", "ndarray"}  # names of types of cells, as data frames have them
