@@ -217,6 +217,8 @@ def test_every_answer_repeats_the_warning(tmp_path: Path) -> None:
     assert "Warning: Price is ignored" in shown.stdout
     assert "intervals (they ignore Price, so they are too narrow)" in shown.stdout
     assert "95 %" not in shown.stdout
+    predicted = run("predict", "model.json", "--offer", ITEMS[0], cwd=tmp_path).stdout
+    assert predicted.startswith(f"Warning: {warning[0]}\n{ITEMS[0]}\n")
     (tmp_path / "margins.csv").write_text("item,margin\n" + "".join(f"{item},1\n" for item in ITEMS))
     decided = run("decide", "model.json", "--margins", "margins.csv", cwd=tmp_path)
     assert decided.stdout.startswith("Warning: Price is ignored")

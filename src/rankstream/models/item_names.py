@@ -103,6 +103,8 @@ def prices_in(text: str, model: Any) -> dict[Any, Any]:
         if item in found:
             raise ValueError(f"The offer {text!r} lists {name!r} twice: give each item one price.")
         found[item] = price_in(name, rewrite(rule, cell) if rule else cell)
+        if found[item] is None and (own := model.price_levels.levels.get(item)):
+            raise ValueError(f"The offer {text!r} lacks the price of {name!r}: write {name}@{own[-1]:.2f}.")
     return found
 
 
