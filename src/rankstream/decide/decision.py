@@ -60,8 +60,6 @@ class Decision:
         How long it took.
     problem : OfferProblem
         Model, margins and constraints.
-    error : float
-        The standard error of a value by sampling; 0 where nothing was sampled.
     interval : pair of floats or None
         The ends of an interval of the value, where counts were given.
     lead : Lead or None
@@ -83,7 +81,6 @@ class Decision:
     shares: dict[Label, float]
     seconds: float
     problem: OfferProblem = field(repr=False)
-    error: float = 0.0
     interval: tuple[float, float] | None = None
     lead: Lead | None = None
     sizes: dict[int, float] | Callable[[], dict[int, float]] = field(default_factory=dict, repr=False)
@@ -132,7 +129,6 @@ class Decision:
             "bound": self.bound,
             "proven": self.proven,
             "engine": self.engine,
-            "error": self.error,
             "runners_up": [{"offer": [str(i) for i in one.offer], "value": one.value} for one in self.runners_up],
             "shares": {str(item): share for item, share in self.shares.items()},
             "seconds": self.seconds,
@@ -195,8 +191,7 @@ PER_100 = Units()
 
 def summary(found: Decision, units: Units = PER_100) -> list[str]:
     """The offer, its worth by the model and against the present one, how near the data are, and what is proven."""
-    first = f"Best according to the model: {named(found.offer)}: {units.per(found.value)}{units.ends(found.interval)}"
-    lines = [first + (f", sampling error {units.amount(found.error, '.2g')}" if found.error else "")]
+    lines = [f"Best according to the model: {named(found.offer)}: {units.per(found.value)}{units.ends(found.interval)}"]
     around = found.context
     if around is not None and around.present is not None:
         same = set(around.present) == set(found.offer)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Label, Vec
-from rankstream._core.watch import Watch, until, unwatched
+from rankstream._core.watch import Watch, process_seconds, until, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.context import Context
 from rankstream.decide.decision import Decision, Lead
@@ -23,28 +23,26 @@ PART_FOR_REFITS = 0.8
 """The part of the time after which no refit begins: what offers are worth by each refit comes after all of them."""
 
 
-def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatched) -> Bootstrap | None:
-    """Models like this one, fitted to choices simulated from it; None where whoever watches has had enough first."""
+def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatched) -> Bootstrap:
+    """Models like this one, fitted to choices simulated from it; an error if whoever watches has had enough first."""
     if not hasattr(model, "FORMAT"):
         raise ValueError(f"A {type(model).__name__} cannot be refitted: give a Bootstrap instead of counts.")
 
     if watch("refits"):  # the first one takes seconds, and is not interrupted
-        return None
+        raise TooFewRefitsError(0.0)
+    began = process_seconds()
 
     def asked(done: int, total: int) -> bool:
         enough = watch(f"refitted {done} of {total} times")
         if enough and done < MIN_REPLICATES:
-            raise _EnoughError
+            raise TooFewRefitsError((process_seconds() - began) * MIN_REPLICATES / max(1, done))
         return enough
 
-    try:
-        return Bootstrap(counts, method_of(model), REPLICATES, seed, model=model, watch=asked)
-    except _EnoughError:
-        return None
+    return Bootstrap(counts, method_of(model), REPLICATES, seed, model=model, watch=asked)
 
 
-class _EnoughError(Exception):
-    """Ends a bootstrap between two refits: a few refits are not an interval."""
+class TooFewRefitsError(Exception):
+    """Ends a bootstrap: a few refits are not an interval. Has the CPU seconds that enough of them need; 0: unknown."""
 
 
 def with_interval(
@@ -65,9 +63,11 @@ def with_interval(
 
     problem, kept = found.problem, found.runners_up[: max(1, top - 1)]
     part = until(watch, PART_FOR_REFITS)
-    many = counts if isinstance(counts, Bootstrap) else bootstrap_of(problem.model, counts, seed, part)
-    if many is None:
-        return replace(found, runners_up=kept)
+    try:
+        many = counts if isinstance(counts, Bootstrap) else bootstrap_of(problem.model, counts, seed, part)
+    except TooFewRefitsError as error:
+        around = replace(found.context or Context(), refit_seconds=error.args[0])
+        return replace(found, runners_up=kept, context=around)
     check_items(problem, many.model)
     offers = [found.offer, *(runner.offer for runner in found.runners_up[:1])]
     around = found.context or Context()

@@ -17,6 +17,9 @@ Kind = Literal["add", "drop", "swap", "price"]
 MIN_RELATIVE_GAIN = 1e-9
 """Relative to the largest margin: a change that gains no more than this gains nothing."""
 
+MAX_VALUED_CHANGES = 15
+"""Changes of each kind to value by a tilted model, which takes seconds for hundreds (``benchmarks/advice.py``)."""
+
 
 @dataclass(frozen=True)
 class OfferChange:
@@ -68,7 +71,10 @@ def least_gain(problem: OfferProblem) -> float:
 
 
 def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch = unwatched) -> list[OfferChange]:
-    """All feasible single changes to an offer, best first; those so far where whoever watches has had enough."""
+    """All feasible single changes to an offer, best first; those so far where whoever watches has had enough.
+
+    Of a maximum-entropy model, they are those of each kind that are best before its tilt (``MAX_VALUED_CHANGES``).
+    """
     if (known := problem.valued_changes.get(held.tobytes())) is not None:
         return known
     found: list[OfferChange] = []
@@ -82,7 +88,12 @@ def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch
             found.append(OfferChange(kind, new, gone, offer, worth, worth - value))
         batch.clear()
 
-    for move in _moves(problem, held):
+    moves = list(_moves(problem, held))
+    if problem.untilted is not problem and len(moves) > MAX_VALUED_CHANGES:
+        likely = np.argsort(-values(problem.untilted, [after for *_, after in moves]), kind="stable").tolist()
+        kinds = [moves[n][0] for n in likely]
+        moves = [moves[n] for place, n in enumerate(likely) if kinds[:place].count(kinds[place]) < MAX_VALUED_CHANGES]
+    for move in moves:
         batch.append(move)
         if len(batch) == OFFERS_AT_ONCE:
             settle()

@@ -14,6 +14,7 @@ from rankstream.data.prices import PriceLevels
 from rankstream.decide.problem.item_names import ItemNames, names_of
 from rankstream.decide.problem.margins import Numbers, margin_vector, number_vector
 from rankstream.decide.problem.rules import FREE, IN, OUT, LimitRow, Rows, Rules, make_rows
+from rankstream.models.entropy.model import EntropyModel
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -128,6 +129,14 @@ class OfferProblem:
     def valued_changes(self) -> dict[bytes, list[Any]]:
         """The single changes to each offer whose values are known (``moves.single_changes``)."""
         return {}
+
+    @cached_property
+    def untilted(self) -> "OfferProblem":
+        """The same problem before a maximum-entropy model was adjusted to the data: similar values, far sooner."""
+        model = self.model
+        if not isinstance(model, EntropyModel) or not model.duals.any():
+            return self
+        return replace(self, model=EntropyModel(model.prior, model.assortments, np.zeros_like(model.duals)))
 
     def is_feasible(self, held: Mask) -> bool:
         """Whether an offer keeps all constraints; ``held`` says for every item whether it is in it."""
