@@ -1,6 +1,6 @@
 """How often the intervals that ``fit`` stores with a model contain the truth, and what they add to the time of a fit.
 
-    python benchmarks/errors.py [--quick] [--markets 10]
+    python benchmarks/errors.py [--quick] [--markets 10] [--seed 7001] [--truths "one logit,five logits"]
 
 Truths are those of ``truths.py`` (10 items, 40 offers). All answers are about everything on offer: the share of each
 item, who gains when an item is gone (of items that at least one customer in a hundred buys, as parts of fewer
@@ -72,14 +72,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="three truths, two markets each")
     parser.add_argument("--markets", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=FIRST_SEED, help="of the first market; the next has the next one")
+    parser.add_argument("--truths", default="", help="names of truths, separated by commas (default: all)")
     given = parser.parse_args()
     names = ("five logits", "normal taste", "ten rankings") if given.quick else tuple(TRUTHS)
+    names = tuple(given.truths.split(",")) if given.truths else names
     offers = Assortments([("a", "b", "c"), ("a", "c"), ("b", "c"), ("a", "b")])
     fit_within(ChoiceCounts(offers, [3, 2, 1, 2, 2, 2, 1, 2, 3]), method="max-entropy", errors=True)  # compiles
     print(f"{'truth':<16}{'choices':>9}" + "".join(f"{kind:>15}{'width':>8}" for kind in KINDS) + f"{'time':>8}")
     for name in names:
         for choices in (2_000, 10_000):
-            found = [measure(name, choices, FIRST_SEED + k) for k in range(2 if given.quick else given.markets)]
+            found = [measure(name, choices, given.seed + k) for k in range(2 if given.quick else given.markets)]
             line = f"{name:<16}{choices:>9,}"
             for kind in KINDS:
                 inside, size, width = np.sum([row[kind] for row, _ in found], axis=0)

@@ -1,6 +1,7 @@
 """Many markets at the shell and in pictures."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,10 @@ def test_commands_answer_for_all_markets_by_name(folder: Path) -> None:
     text = run("show", "models", "--top", "2", cwd=folder).stdout
     assert "York;hot\n--------\nA model of 4 items: " in text
     assert f"with rankstream {rs.__version__}." in text
+    assert f"Fitted to {markets.row('York;hot').choices:g} choices in store 'York', kind 'hot' (digest " in text
+    assert text.count("No intervals: the model stores none.") == 7
+    errors = run("show", "models", "--top", "2", "--data", "models", "--replicates", "2", cwd=folder).stdout
+    assert "No intervals" not in errors
 
 
 def test_a_market_that_cannot_answer_has_a_sentence_instead(folder: Path) -> None:
@@ -220,7 +225,8 @@ def test_decide_makes_one_table_of_all_markets(folder: Path) -> None:
     text = run(*words, "--currency", "EUR", cwd=folder).stdout
     lines = text.splitlines()
     assert lines[0].split() == ["market", "value", "gain", "offer"]
-    assert lines[-1] == "Values are per 100 customers. The gain is against the offer that was shown most often."
+    gain = "The gain is against the offer that was shown most often."
+    assert lines[-1] == f"Values are per 100 customers. {gain} In brackets: 95 % intervals."
     assert len(lines) == 9
     assert f"{100 * york['value']:.4g} EUR [" in text
     assert f"  {100 * york['context']['gain']:+.3g} EUR [" in text
@@ -228,9 +234,14 @@ def test_decide_makes_one_table_of_all_markets(folder: Path) -> None:
 
 
 def test_decide_says_where_an_item_that_must_be_is_not_carried(folder: Path) -> None:
-    found = answer(folder, "decide", "models", "--margins", "items.csv", "--must", "scone")["markets"]
+    words = ("decide", "models", "--margins", "items.csv", "--no-interval")
+    some = run(*words, "--must", "scone", "--json", cwd=folder)
+    found = json.loads(some.stdout)["markets"]
+    assert some.returncode == 1
     assert found.pop("Wells;hot")["offer"] == ["scone"]
     assert all("scone" in row["error"] for row in found.values())
+    none = run(*words, "--at-least", "9", cwd=folder)
+    assert (none.returncode, none.stdout) == (2, "")
     done = run("decide", "models", "--margins", "items.csv", "--next", cwd=folder)
     assert done.returncode == 2
     assert "--next does not work with all markets at once (choose one with --market)" in done.stderr
@@ -247,6 +258,43 @@ def test_decide_has_intervals_of_every_market(folder: Path) -> None:
     plain = answer(folder, *words, "--no-interval")["markets"]["York;hot"]
     assert (plain.get("interval"), plain["context"]["gain_interval"]) == (None, None)
     assert plain["context"]["gain"] == found["York;hot"]["context"]["gain"]
+
+
+def test_decide_repeats_the_warnings_of_a_folder_once(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "models", tmp_path / "models")
+    ignored = {"name": "Price", "kind": "price", "sentence": "", "warning": "Price is ignored: use prices='Price'."}
+    for file in rs.Markets.load(tmp_path / "models").rows[:2]:
+        path = tmp_path / "models" / str(file.file)
+        rs.load_model(path).note(unused=[ignored]).save(path)
+    words = ("decide", "models", "--margins", str(folder / "items.csv"), "--at-most", "1")
+    done = run(*words, cwd=tmp_path)
+    assert done.stdout.startswith("Warning: Price is ignored: use --price-columns Price. (In Bath;cold, Bath;hot.)\n")
+    assert done.stdout.count("Warning") == 1
+    assert "In brackets: intervals (they ignore Price, so they are too narrow)." in done.stdout
+    found = json.loads(run(*words, "--json", cwd=tmp_path).stdout)["markets"]
+    assert found["Bath;hot"]["warnings"] == ["Price is ignored: use --price-columns Price."]
+    assert (found["Ely;hot"]["warnings"], found["Ely;hot"]["interval_name"]) == ([], "95 % intervals")
+    hurried = run(*words, "--budget", "0", cwd=tmp_path)
+    assert "Some markets have no intervals: the refits did not finish in time." in hurried.stderr
+
+
+def test_a_report_names_the_markets_that_it_lacks(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item,margin\ntea,1\npie,2\ncake,3\nscone,2\n")
+    shutil.copytree(folder / "models", tmp_path / "models")
+    markets = rs.Markets.load(tmp_path / "models")
+    path = tmp_path / "models" / str(markets.row("Wells;hot").file)
+    one = rs.RankingModel(["scone"], [("scone",)], [1.0])
+    one.note(**markets.model("Wells;hot").about).save(path)
+    words = ("report", "models", "-o", "page.html", "--no-compare", "--no-intervals", "--margins", "items.csv")
+    done = run(*words, "--currency", "EUR", "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "Wells;hot: " in done.stderr
+    found = json.loads(done.stdout)["markets"]
+    assert "error" in found["Wells;hot"]
+    assert found["York;hot"]["decision"]["offer"]
+    page = (tmp_path / "page.html").read_text()
+    assert "no report" in page
+    assert f"{100 * found['York;hot']['decision']['context']['gain']:+.3g} EUR" in page
 
 
 def test_pictures_show_every_market(folder: Path) -> None:

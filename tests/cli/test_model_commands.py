@@ -8,6 +8,7 @@ from typer.testing import CliRunner, Result
 from rankstream import Assortments, Bootstrap, ChoiceCounts, RankingModel
 from rankstream.cli.app import make_app
 from rankstream.cli.model_answers import read_offers
+from rankstream.cli.show import _gain as gain_words
 from rankstream.data import simulate
 from rankstream.estimation.methods import METHODS
 from rankstream.models.entropy import fit as entropy
@@ -22,6 +23,11 @@ MODEL.note(reading={"no_choice": "7"})
 def path(tmp_path: Path) -> Path:
     MODEL.save(tmp_path / "model.json")
     return tmp_path / "model.json"
+
+
+def test_what_is_shown_to_begin_at_0_is_in_parentheses() -> None:
+    assert gain_words("tea", 0.19, {"tea": [0.004, 0.38]}) == "(tea 19 % [0, 38])"
+    assert gain_words("tea", 0.19, {"tea": [0.006, 0.38]}) == "tea 19 % [1, 38]"
 
 
 def call(*words: object) -> Result:

@@ -95,7 +95,7 @@ def test_predict_takes_prices(shop: Path) -> None:
 
 BAD = {
     "tea@9;nothing": "The price 9 of 'tea' is outside its levels, which cover 3 to 4",
-    "tea;nothing": "The price of 'tea' is missing",
+    "tea;nothing": "The offer 'tea;nothing' lacks the price of 'tea': write tea@",
     "tea@cheap;nothing": "the price of 'tea' is 'cheap', which is not a number",
     "tea@-1": "the price of 'tea' is -1.0",
     "tea@3;tea@4": "lists 'tea' twice: give each item one price",

@@ -165,7 +165,10 @@ def test_the_price_columns_of_a_wide_table_are_one_finding() -> None:
     assert told.kind == "price"
     assert told.evidence == {"varying": 4, "items": 4}
     columns = ",".join(f"price_{item}" for item in sorted(ITEMS))
+    assert told.warning.startswith("Price in 4 columns is ignored, but choices depend on it (p ")
     assert told.warning.endswith(f"fit again with prices='{columns}'.")
+    assert told.sentence == f"Price in 4 columns varies for 4 of 4 items: use it with prices='{columns}'."
+    assert interval_words({"unused": [told.to_content()]}) == "intervals (they ignore prices, so they are too narrow)"
     long = found_in(visits(1500, price_effect=2.0)[["obs_id", "item", "chosen", "Price"]])["Price"]
     assert told.p_value == pytest.approx(long.p_value)
 
@@ -217,6 +220,8 @@ def test_every_answer_repeats_the_warning(tmp_path: Path) -> None:
     assert "Warning: Price is ignored" in shown.stdout
     assert "intervals (they ignore Price, so they are too narrow)" in shown.stdout
     assert "95 %" not in shown.stdout
+    predicted = run("predict", "model.json", "--offer", ITEMS[0], cwd=tmp_path).stdout
+    assert predicted.startswith(f"Warning: {warning[0]}\n{ITEMS[0]}\n")
     (tmp_path / "margins.csv").write_text("item,margin\n" + "".join(f"{item},1\n" for item in ITEMS))
     decided = run("decide", "model.json", "--margins", "margins.csv", cwd=tmp_path)
     assert decided.stdout.startswith("Warning: Price is ignored")

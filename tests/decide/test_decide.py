@@ -111,10 +111,10 @@ def test_sampling_finds_a_good_offer_and_claims_no_proof(kind: str) -> None:
     found = by_sampling(problem, 3, 5.0, 0, unwatched)
     assert not found.proven
     assert found.bound == 5.0
-    assert wanted[0][0] - 4.0 * found.error <= found.values[0] <= wanted[0][0] + 1e-9
+    assert found.values[0] == pytest.approx(wanted[0][0], abs=1e-9)
     assert found.values == sorted(found.values, reverse=True)
+    assert len({held.tobytes() for held in found.offers}) == 3
     assert all(problem.is_feasible(held) for held in found.offers)
-    assert 0.0 < found.error < 0.2
     assert "sampling" in found.engine
 
 

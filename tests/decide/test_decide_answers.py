@@ -169,14 +169,12 @@ def test_large_models_of_other_kinds_are_sampled() -> None:
     assert found.engine.startswith("sampling")
     assert not found.proven
     assert found.bound == 27.0
-    assert found.error > 0.0
-    assert "sampling error" in str(found)
     ordered = sorted(margins, key=lambda item: -margins[item])  # without a limit, a logit's best is by margin
     free = best_offer(model, margins, budget=2.0, **costly)
     exact = max(
         float(values(make_problem(model, margins), [offer_mask(ordered[:k], model.items)])[0]) for k in range(28)
     )
-    assert free.value >= exact - 3.0 * free.error
+    assert free.value == pytest.approx(exact)
     assert best_offer(model, margins).value == pytest.approx(exact)
 
 

@@ -2,6 +2,9 @@
 
 import itertools
 import json
+import re
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -282,7 +285,42 @@ def test_changes_are_valued_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert single_changes(problem, held, 0.0) is first
 
 
+def test_a_tilted_model_values_the_likely_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model("entropy", 9, True, 3)
+    margins: dict[Label, float] = {item: float(number) for number, item in enumerate(model.items) if number}
+    problem = make_problem(model, margins)
+    assert problem.untilted.model.prior is model.prior
+    assert not problem.untilted.model.duals.any()
+    held = mask_of(problem, tuple(model.items[2:6]))
+    now = float(values(problem, [held])[0])
+    likely = single_changes(problem, held, now)
+    assert Counter(change.kind for change in likely) == {"add": 4, "drop": 4, "swap": 15}
+    monkeypatch.setattr("rankstream.decide.moves.MAX_VALUED_CHANGES", 100)
+    every = single_changes(make_problem(model, margins), held, now)
+    assert Counter(change.kind for change in every) == {"add": 4, "drop": 4, "swap": 16}
+    assert [change.words for change in likely[:5]] == [change.words for change in every[:5]]
+    logit = make_problem(make_model("logit", 9, True, 3), margins)
+    assert logit.untilted is logit
+
+
 def test_too_little_time_for_intervals_is_said(shop: Path) -> None:
     done = decide(shop, "--budget", 0)
     assert done.exit_code == 0
-    assert "No intervals: the refits did not finish in time. Allow more with --budget." in done.stderr
+    assert re.search(r"No intervals: the refits did not finish in time\. Try --budget [1-9]\d*0\.", done.stderr)
+
+
+def test_the_time_that_intervals_need_is_measured(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of the five refits that an interval needs take eight seconds, so that all of them take twenty."""
+    clock = [0.0]
+
+    def refits(*_: Any, watch: Callable[[int, int], bool], **__: Any) -> None:
+        for done in (1, 2):
+            clock[0] += 4.0
+            watch(done, uncertainty.REPLICATES)
+
+    for module in ("cli.decide", "decide.best", "decide.intervals"):
+        monkeypatch.setattr(f"rankstream.{module}.process_seconds", lambda: clock[0])
+    monkeypatch.setattr("rankstream.decide.intervals.Bootstrap", type("Refits", (), {"__new__": refits}))
+    done = decide(shop, "--budget", 9)
+    assert done.exit_code == 0, done.output
+    assert "Try --budget 40." in done.stderr  # eight seconds so far and twenty, of which refits may have 80 %

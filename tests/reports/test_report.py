@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,12 @@ import pytest
 
 from html_pages import HOSTILE, Page
 from rankstream import Assortments, ChoiceCounts, RankingModel, estimate, load_model
+from rankstream.data.drift import DriftReport
+from rankstream.data.item_changes import ItemMovement
+from rankstream.models.answers import Substitution
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.reports import make, overview
-from rankstream.reports.blocks import Section, TableBlock, table
+from rankstream.reports.blocks import Chart, Section, TableBlock, static, table
 from rankstream.reports.make import Report, report
 from rankstream.reports.origin import proven
 from rankstream.reports.sections import fit_section, substitution_section
@@ -121,7 +125,7 @@ def test_a_page_says_what_there_is_to_say(made: tuple[Path, Any]) -> None:
     assert sum(worth[item] * (1 + HOSTILE.index(item)) for item in best["offer"]) == pytest.approx(best["value"])
     rows = [cells for cells in page.texts["tr"] if cells.startswith("0")]
     assert len(best["by_size"]) == len(HOSTILE) + 1
-    assert any(f"{best['by_size']['5']:.4g}" in row for row in page.texts["tr"]), rows
+    assert any(f"{100 * best['by_size']['5']:.4g}" in row for row in page.texts["tr"]), rows
 
 
 def test_colours_follow_the_reader(made: tuple[Path, Any]) -> None:
@@ -139,7 +143,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert "What customers choose: choices.csv" in (tmp_path / "report.html").read_text()
     page = check((tmp_path / "report.html").read_text())
     words = "\n".join(page.texts["p"])
-    for remedy in ("have no column of times, or all the same time", "turned off by --no-intervals", "Add margins"):
+    for remedy in ("times of these choices are not known", "turned off by --no-intervals", "Add margins"):
         assert remedy in words
     assert "Compared with other kinds of models" not in page.texts["h2"]
     assert "Nothing was skipped" in words
@@ -276,6 +280,47 @@ def test_advice_names_the_gain_and_how_sure_it_is() -> None:
     assert kinds["Best offer"][2] == f"{100 * gain:+.3g}"
     assert "clear gain" in kinds["Best offer"][3]
     assert gain == pytest.approx(decision["value"] - decision["context"]["present_value"])
+    assert "Today's offer: tea." in advice.sentences
+
+
+def test_what_the_data_do_not_support_is_grey() -> None:
+    moves = Substitution(("tea", "pie"), np.array([0.6, 0.4]), np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert not any("Grey" in sentence for sentence in substitution_section(moves).sentences)
+    known = replace(moves, low=np.array([[0.0, 0.2], [0.0, 0.0]]), high=np.ones((2, 2)))
+    section = substitution_section(known)
+    assert any("Grey" in sentence for sentence in section.sentences)
+    for chart in section.parts:
+        assert isinstance(chart, Chart)
+        assert [row["gains_intervals"] for row in chart.values] == [{"pie": [0.2, 1.0]}, {"tea": [0.0, 1.0]}]
+    assert static("charts.js").count("isUnsure(") == 2
+
+
+def test_all_values_of_a_report_are_per_100_customers_in_its_currency() -> None:
+    counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
+    margins = {"tea": 1.0, "pie": 4.0}
+    page = report(estimate(counts, method="mnl").model, counts, margins=margins, rivals=None, currency="EUR")
+    (offer,) = [section for section in page.sections if section.name == "offer"]
+    value = page.content["decision"]["value"]
+    assert offer.sentences[0].startswith(f"Best according to the model: pie: {100 * value:.4g} EUR per 100 customers")
+    best, sizes = offer.parts[0], offer.parts[1]
+    assert isinstance(best, TableBlock)
+    assert isinstance(sizes, Chart)
+    assert (best.heads[1], best.rows[0][1]) == ("value per 100 customers", f"{100 * value:.4g} EUR")
+    assert sizes.table.heads[1] == best.heads[1]
+    (advice,) = page.sections[0].parts
+    assert isinstance(advice, TableBlock)
+    assert advice.heads[2] == "gain per 100 customers"
+    drawn = static("charts.js")
+    assert "per 100 customers" in drawn
+    assert "1,000 customers" not in drawn
+
+
+def test_what_changed_at_equal_offers_is_called_so() -> None:
+    item = ItemMovement("tea", 0.05, 0.001, 12, 0, 0.02)
+    alike = DriftReport((), (), (), 0.05, "holm", (item,), 3)
+    assert overview.change_section(alike).sentences[1] == "The share of tea rose by 5.0 points in 12 offers."
+    (_, sentence) = overview.change_section(replace(alike, given_offers=True)).sentences
+    assert sentence == "The share of tea rose by 5.0 points at equal offers and prices."
 
 
 def test_a_comparison_keeps_the_weights_of_the_fit_and_says_so() -> None:

@@ -212,7 +212,7 @@ def test_the_best_offer_is_compared_taken_over_and_downloaded(
     page.locator("#decision-title").wait_for()
     assert page.locator("#decide-problem").inner_text() == ""  # the error of the question before is gone
     decision = page.locator("#decision").inner_text()
-    assert f"{1000 * best['value']:,.4g}".replace(",", "") in decision.replace(",", "")
+    assert f"{100 * best['value']:,.4g}".replace(",", "") in decision.replace(",", "")
     assert "EUR" in decision
     assert ("Proven best" in decision) == best["proven"]
     page.locator("#gain-ends", has_text="[").wait_for()  # how sure, later

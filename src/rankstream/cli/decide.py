@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,13 +127,16 @@ def decide(
             found = safe_offer(counts, table.margins, model=loaded, budget=budget, seed=seed, watch=watch, **said)  # type: ignore[arg-type]
         else:
             from rankstream.decide.best import best_offer
+            from rankstream.decide.intervals import PART_FOR_REFITS
 
             found = best_offer(
                 loaded, table.margins, top=top, budget=budget, counts=counts, seed=seed, watch=watch,
                 interval=level, **said,
             )  # fmt: skip
             if counts is not None and interval and found.interval is None:
-                print_note("No intervals: the refits did not finish in time. Allow more with --budget.")
+                spent, refits = process_seconds() - began, found.context.refit_seconds
+                needed = 10 * ceil((spent + (refits or 2.0 * spent)) / (10.0 * PART_FOR_REFITS))
+                print_note(f"No intervals: the refits did not finish in time. Try --budget {needed}.")
     show(found, as_json, loaded.about, currency)
     if plot is not None:
         draw(found.best if safe else found.decision if next_one else found, plot)
@@ -231,7 +235,7 @@ def show(found: Any, as_json: bool, about: dict[str, Any], currency: str = "") -
     from rankstream.decide.decision import Decision, Units, change_lines, explanation, named, summary
 
     lines, units = [shell_words(line) for line in warning_lines(about)], Units(currency=currency)
-    if interval_words(about) != interval_words({}) and getattr(found, "interval", None) is not None:
+    if getattr(found, "interval", None) is not None:
         lines.append(f"In brackets: {interval_words(about)}.")
     if isinstance(found, Decision):
         changes, sizes = change_lines(found, units), found.by_size if found.knows_sizes else {}
@@ -242,8 +246,8 @@ def show(found: Any, as_json: bool, about: dict[str, Any], currency: str = "") -
         lines += [f"\nBest value by number of items: {values}."] if len(sizes) > 1 else []
     else:
         lines.append(str(found))
-    content = {**found.to_json(), "warnings": list(map(shell_words, fit_warnings(about)))}
-    print_answer(as_json, content, "\n".join(lines))
+    told = {"warnings": list(map(shell_words, fit_warnings(about))), "interval_name": interval_words(about)}
+    print_answer(as_json, {**found.to_json(), **told}, "\n".join(lines))
 
 
 def draw(found: "Decision", path: Path) -> None:

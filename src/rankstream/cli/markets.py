@@ -15,7 +15,7 @@ from rich.cells import cell_len, set_cell_size
 from rankstream._core.terminal import headed, plural, print_answer, print_json, print_note, print_plain, progress, shown
 from rankstream.cli.items import Items, read_items
 from rankstream.cli.options import shell_words, unused_columns, with_options
-from rankstream.models.fit_warnings import fit_warnings
+from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.models.item_names import all_names
 from rankstream.reports.origin import warning_lines
 
@@ -126,10 +126,16 @@ def market_files(folder: Path, market: str | None = None) -> dict[str, Path]:
     return {row.market: folder / str(row.file) for row in rows}
 
 
-def run_each(files: Mapping[str, Any], run: Callable[[str, Any], None], as_json: bool) -> None:
+def run_each(
+    files: Mapping[str, Any],
+    run: Callable[[str, Any], None],
+    as_json: bool,
+    finish: Callable[[dict[str, Any], dict[str, str]], None] | None = None,
+) -> None:
     """Run a command for every market and print each output below the market's name, or one JSON document.
 
     A market that fails gets an error message, and the exit code is 1; if all fail, the first error is raised.
+    ``finish`` receives all documents and errors instead of having them printed.
     """
     documents, errors = dict[str, Any](), dict[str, str]()
     for name, file in files.items():
@@ -144,7 +150,9 @@ def run_each(files: Mapping[str, Any], run: Callable[[str, Any], None], as_json:
             print_plain("")
     if len(errors) == len(files):
         raise ValueError("{}: {}".format(*next(iter(errors.items()))))
-    if as_json:
+    if finish is not None:
+        finish(documents, errors)
+    elif as_json:
         print_json({"markets": documents})
     for name, sentence in errors.items():
         print_note(f"{name}: {sentence}")
@@ -213,7 +221,6 @@ def decide_markets(
     ``choices`` returns the choices of a model's market, for the present offer and intervals, or None. ``how`` are other
     options of ``best_offer``.
     """
-    from rankstream.decide.decision import Units
     from rankstream.estimation.many.results import Markets
 
     markets = Markets.load(path)
@@ -228,18 +235,27 @@ def decide_markets(
         raise ValueError(f"The no-purchase option differs by market ({listed}): use --market.")
     table = read_items(margins, names, next(iter(nothing), None), priced or None)
     wanted = said(table, names) | {"no_choice": names[nothing.pop()] if nothing else None}
-    rows = {}
-    with progress("searching for the best offers") as tell:
-        for number, key in enumerate(markets):
-            tell(f"{number:,} of {plural(len(markets), 'market')}", number / len(markets))
-            rows[markets.row(key).market] = _decided(markets.model(key), table, wanted, choices, how)
-    if as_json:
-        print_json({"markets": rows})
-        return
-    units, lines = Units(currency=currency), [("market", "value", "gain", "offer")]
+
+    def ask(name: str, key: Any) -> None:
+        with progress(f"searching for the best offer of {name}"):
+            found = _decided(markets.model(key), table, wanted, choices, how)
+        print_json(found)
+
+    def finish(rows: dict[str, Any], _: object) -> None:
+        print_answer(as_json, {"markets": rows}, "\n".join(decision_lines(rows, currency)))
+        if how["interval"] is not None and any("offer" in row and "interval" not in row for row in rows.values()):
+            print_note("Some markets have no intervals: the refits did not finish in time. Allow more with --budget.")
+
+    run_each({markets.row(key).market: key for key in markets}, ask, as_json, finish)
+
+
+def decision_lines(rows: dict[str, dict[str, Any]], currency: str) -> list[str]:
+    """The decisions of all markets as the lines of a table, below what to be warned about, each warning once."""
+    from rankstream.decide.decision import Units
+
+    units, lines, warned = Units(currency=currency), [("market", "value", "gain", "offer")], dict[str, list[str]]()
     for name, row in rows.items():
-        if "offer" not in row:
-            lines.append((shown(name), "", "", shown(row["error"])))
+        if "error" in row:
             continue
         around = row.get("context") or {}
         worth = f"{units.amount(row['value'])}{units.ends(row.get('interval'))}"
@@ -247,10 +263,15 @@ def decide_markets(
         offer = ", ".join(map(shown, row["offer"])) + ("" if row["proven"] else " (not proven best)")
         far = (around.get("nearness") or {}).get("is_extrapolation")
         lines.append((shown(name), worth, gain, f"{offer} (extrapolation)" if far else offer))
+        for warning in row["warnings"]:
+            warned.setdefault(warning, []).append(shown(name))
     widths = [max(cell_len(line[place]) for line in lines) for place in range(3)]
+    found = [f"Warning: {shown(text)} (In {', '.join(names)}.)" for text, names in warned.items()]
     for name, value, gain, offer in lines:
-        print_plain(f"{set_cell_size(name, widths[0])}  {value:>{widths[1]}}  {gain:>{widths[2]}}  {offer}")
-    print_plain("Values are per 100 customers. The gain is against the offer that was shown most often.")
+        found.append(f"{set_cell_size(name, widths[0])}  {value:>{widths[1]}}  {gain:>{widths[2]}}  {offer}")
+    last = "Values are per 100 customers. The gain is against the offer that was shown most often."
+    names = {row["interval_name"] for row in rows.values() if row.get("interval")}
+    return [*found, last + "".join(f" In brackets: {name}." for name in sorted(names))]
 
 
 def _decided(
@@ -273,8 +294,6 @@ def _decided(
     for name in ("excludes", "requires", "ladders"):
         said[name] = [pair for pair in said[name] if items.issuperset(pair)]
     margins = {item: margin for item, margin in table.margins.items() if item in items}
-    try:
-        decision = best_offer(model, margins, counts=choices(model), **how, **said)
-    except ValueError as error:
-        return {"error": str(error)}
-    return {**decision.to_json(), "warnings": fit_warnings(model.about)}
+    decision = best_offer(model, margins, counts=choices(model), **how, **said)
+    warnings = [shell_words(line) for line in fit_warnings(model.about)]
+    return {**decision.to_json(), "warnings": warnings, "interval_name": interval_words(model.about)}

@@ -8,8 +8,9 @@ import typer
 from rankstream._core.terminal import print_answer, shown
 from rankstream.cli.markets import per_market
 from rankstream.cli.model_answers import read_offers, refitted
-from rankstream.cli.options import AsJson, Behind, ModelFile, ReadingOptions, Replicates, reading_options
+from rankstream.cli.options import AsJson, Behind, ModelFile, ReadingOptions, Replicates, reading_options, shell_words
 from rankstream.models.item_names import offer_in
+from rankstream.reports.origin import warning_lines
 
 if TYPE_CHECKING:
     from rankstream._core.types import Label
@@ -59,7 +60,7 @@ def predict(
     else:
         predictions = [many.predict(items, interval, forced=forced) for items in wanted]
     contents = [prediction_to_json(loaded, *pair) for pair in zip(wanted, predictions, strict=True)]
-    lines = []
+    lines = [shell_words(line) for line in warning_lines(loaded.about)]
     for text, content in zip(texts, contents, strict=True):
         lines.append(shown(text))
         ends = content.get("intervals", {})

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankstream._core.files import check_target, same_file, write_whole
-from rankstream._core.terminal import print_answer, progress
+from rankstream._core.terminal import print_answer, print_json, progress
 from rankstream.cli.decide import present_offer, progress_watch, said_of_items
-from rankstream.cli.markets import market_files, per_market
+from rankstream.cli.markets import market_files, per_market, run_each
 from rankstream.cli.model_answers import check_choices, refitted_to
 from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, reading_options
 from rankstream.cli.show import describe_model
@@ -60,6 +60,7 @@ def report(
     compare: Include a comparison with other kinds of models.
     budget: With --margins: CPU seconds for the best offer and its intervals.
     """
+    from rankstream.decide.decision import Units
     from rankstream.reports.make import combine
 
     if data is None:
@@ -78,11 +79,16 @@ def report(
         save_report(out, page.html, content, margins, as_json)
         return
     pages: dict[str, Report] = {}
-    contents: dict[str, Any] = {}
-    for name, file in market_files(model).items():
-        pages[name], contents[name] = make_report(file, data, name, named, reading)
-    text = combine(pages, title or f"What customers choose: {model.name}")
-    save_report(out, text, {"markets": contents}, margins, as_json)
+
+    def make_page(name: str, file: Path) -> None:
+        pages[name], content = make_report(file, data, name, named, reading)
+        print_json(content)
+
+    def finish(contents: dict[str, Any], errors: dict[str, str]) -> None:
+        text = combine(pages, title or f"What customers choose: {model.name}", Units(currency=currency), errors)
+        save_report(out, text, {"markets": contents}, margins, as_json)
+
+    run_each(market_files(model), make_page, as_json, finish)
 
 
 def make_report(

@@ -85,7 +85,8 @@ def as_text(content: dict[str, Any]) -> str:
     shown_items = [row for row in items if row["gains"] is not None]
     rows = [("item", "share at usual prices" if prices else "share if all offered", "what sells instead")]
     for row in shown_items:
-        parts = [(name, share) for name, share in list(row["gains"].items())[:3] if share > 0]
+        goes = {} if row["item"] == content["no_choice"] else row["gains"]  # leaving is never out of stock
+        parts = [(name, share) for name, share in list(goes.items())[:3] if share > 0]
         gains = ", ".join(_gain(name, share, row.get("gains_intervals")) for name, share in parts)
         rows.append((shown(row["item"]), f"{100 * row['share']:.1f} %{ends_of(row)}", gains))
     first, second = (max(cell_len(row[place]) for row in rows) for place in (0, 1))
@@ -95,6 +96,8 @@ def as_text(content: dict[str, Any]) -> str:
     ]
     if content["replicates"] and any(row[2].count("(") for row in rows):
         lines.append("In parentheses: the interval starts at 0, so the data do not support it.")
+    if not content["replicates"]:
+        lines.append("No intervals: the model stores none. Add --data with its choices, or its folder of markets.")
     if len(shown_items) < len(items):
         lines.append(f"Only the {len(shown_items)} most chosen of {len(items):,} items are shown; --json lists all.")
     return "\n".join([*lines, *prices])
@@ -110,10 +113,10 @@ def _ranking(segment: dict[str, Any], content: dict[str, Any]) -> str:
 
 
 def _gain(name: str, share: float, intervals: dict[str, list[float]] | None) -> str:
-    """Return an item and its gain; in parentheses if the interval starts at 0."""
+    """Return an item and its gain; in parentheses if the interval, as shown, starts at 0."""
     text = f"{shown(name)} {100 * share:.0f} %"
     if intervals is None:
         return text
     low, high = intervals[name]
     text += f" [{100 * low:.0f}, {100 * high:.0f}]"
-    return text if low > 0.0 else f"({text})"
+    return text if round(100 * low) > 0 else f"({text})"

@@ -170,5 +170,5 @@ def _decision(problem: OfferProblem, answer: EngineAnswer) -> Decision:
     runners = tuple(RunnerUp(*pair) for pair in zip(offers[1:], answer.values[1:], strict=True))
     return Decision(
         offers[0], answer.values[0], answer.bound, answer.proven, answer.engine, runners, shares, 0.0, problem,
-        answer.error, sizes=answer.sizes, sizes_quick=answer.sizes_quick,
+        sizes=answer.sizes, sizes_quick=answer.sizes_quick,
     )  # fmt: skip

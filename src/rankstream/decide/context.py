@@ -91,6 +91,8 @@ class Context:
         How near the decision is to offers in the data; None without counts.
     refits : int
         Number of refits behind the intervals; 0 without intervals.
+    refit_seconds : float
+        Without intervals for want of time, about the CPU seconds that their refits need; 0 if not known.
     """
 
     present: tuple[Label, ...] | None = None
@@ -101,6 +103,7 @@ class Context:
     changes: tuple[OfferChange, ...] = field(default=(), repr=False)
     nearness: Nearness | None = None
     refits: int = 0
+    refit_seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""

@@ -60,8 +60,6 @@ class Decision:
         Duration of the search.
     problem : OfferProblem
         Model, margins and constraints.
-    error : float
-        The standard error of a sampled value; 0 without sampling.
     interval : pair of floats or None
         The ends of an interval of the value, if counts were given.
     lead : Lead or None
@@ -83,7 +81,6 @@ class Decision:
     shares: dict[Label, float]
     seconds: float
     problem: OfferProblem = field(repr=False)
-    error: float = 0.0
     interval: tuple[float, float] | None = None
     lead: Lead | None = None
     sizes: dict[int, float] | Callable[[], dict[int, float]] = field(default_factory=dict, repr=False)
@@ -132,7 +129,6 @@ class Decision:
             "bound": self.bound,
             "proven": self.proven,
             "engine": self.engine,
-            "error": self.error,
             "runners_up": [
                 {"offer": [str(i) for i in runner.offer], "value": runner.value} for runner in self.runners_up
             ],
@@ -197,8 +193,7 @@ PER_100 = Units()
 
 def summary(found: Decision, units: Units = PER_100) -> list[str]:
     """Summarise a decision: the offer and its value, the present offer, how near the data are, and the proof."""
-    first = f"Best according to the model: {named(found.offer)}: {units.per(found.value)}{units.ends(found.interval)}"
-    lines = [first + (f", sampling error {units.amount(found.error, '.2g')}" if found.error else "")]
+    lines = [f"Best according to the model: {named(found.offer)}: {units.per(found.value)}{units.ends(found.interval)}"]
     around = found.context
     if around is not None and around.present is not None:
         same = set(around.present) == set(found.offer)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Label, Vec
-from rankstream._core.watch import Watch, until, unwatched
+from rankstream._core.watch import Watch, process_seconds, until, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.context import Context
 from rankstream.decide.decision import Decision, Lead
@@ -23,28 +23,26 @@ PART_FOR_REFITS = 0.8
 """The share of the time after which no refit starts: valuing the offers comes after all refits."""
 
 
-def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatched) -> Bootstrap | None:
-    """Refit a model to choices simulated from it; None if ``watch`` stops it too early."""
+def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatched) -> Bootstrap:
+    """Refit a model to choices simulated from it; a ``TooFewRefitsError`` if ``watch`` stops it too early."""
     if not hasattr(model, "FORMAT"):
         raise ValueError(f"A {type(model).__name__} cannot be refitted: give a Bootstrap instead of counts.")
 
     if watch("refits"):  # the first one takes seconds, and is not interrupted
-        return None
+        raise TooFewRefitsError(0.0)
+    began = process_seconds()
 
     def stop(done: int, total: int) -> bool:
         stopped = watch(f"refitted {done} of {total} times")
         if stopped and done < MIN_REPLICATES:
-            raise _TooFewRefitsError
+            raise TooFewRefitsError((process_seconds() - began) * MIN_REPLICATES / max(1, done))
         return stopped
 
-    try:
-        return Bootstrap(counts, method_of(model), REPLICATES, seed, model=model, watch=stop)
-    except _TooFewRefitsError:
-        return None
+    return Bootstrap(counts, method_of(model), REPLICATES, seed, model=model, watch=stop)
 
 
-class _TooFewRefitsError(Exception):
-    """Ends a bootstrap that has too few refits for an interval."""
+class TooFewRefitsError(Exception):
+    """Too few refits for an interval; the argument is about the CPU seconds that enough of them need, 0 if unknown."""
 
 
 def with_interval(
@@ -64,9 +62,11 @@ def with_interval(
 
     problem, kept = found.problem, found.runners_up[: max(1, top - 1)]
     part = until(watch, PART_FOR_REFITS)
-    many = counts if isinstance(counts, Bootstrap) else bootstrap_of(problem.model, counts, seed, part)
-    if many is None:
-        return replace(found, runners_up=kept)
+    try:
+        many = counts if isinstance(counts, Bootstrap) else bootstrap_of(problem.model, counts, seed, part)
+    except TooFewRefitsError as error:
+        around = replace(found.context or Context(), refit_seconds=error.args[0])
+        return replace(found, runners_up=kept, context=around)
     check_items(problem, many.model)
     offers = [found.offer, *(runner.offer for runner in found.runners_up[:1])]
     around = found.context or Context()

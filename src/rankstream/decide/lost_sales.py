@@ -118,13 +118,12 @@ def lost_sales(
         return LostSales(ItemLoss(0.0, 0.0), {}, met_customers, customers)
     items = list(dict.fromkeys(item for exposure in met for item in exposure.missing))
     measure = partial(_losses, met, items, gains, model.items.index(nothing))
-    values, ends = measure(model), None
+    values = measure(model).reshape(-1, 2)
     if counts is not None:
         many = counts if isinstance(counts, Bootstrap) else bootstrap_of(model, counts, seed)
-        ends = None if many is None else many.bounds_of(measure, interval, -np.inf, np.inf)[1:]
-    losses = values.reshape(-1, 2).tolist()
-    if ends is not None:
-        losses = np.column_stack([values.reshape(-1, 2), ends[0][1::2], ends[1][1::2]]).tolist()
+        _, low, high = many.bounds_of(measure, interval, -np.inf, np.inf)
+        values = np.column_stack([values, low[1::2], high[1::2]])
+    losses = values.tolist()
     *each, total = (ItemLoss(*row) for row in losses)
     order = sorted(zip(items, each, strict=True), key=lambda pair: -pair[1].money)
     return LostSales(total, dict(order), met_customers, customers)

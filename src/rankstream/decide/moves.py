@@ -17,6 +17,9 @@ Kind = Literal["add", "drop", "swap", "price"]
 MIN_RELATIVE_GAIN = 1e-9
 """Relative to the largest margin: smaller gains count as none."""
 
+MAX_VALUED_CHANGES = 15
+"""Changes of each kind to value by a tilted model, which takes seconds for hundreds (``benchmarks/advice.py``)."""
+
 
 @dataclass(frozen=True)
 class OfferChange:
@@ -69,7 +72,10 @@ def least_gain(problem: OfferProblem) -> float:
 
 
 def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch = unwatched) -> list[OfferChange]:
-    """Return all feasible single changes to an offer, best first; fewer if ``watch`` stops it."""
+    """Return all feasible single changes to an offer, best first; fewer if ``watch`` stops it.
+
+    For a maximum-entropy model, they are the best of each kind before its tilt (``MAX_VALUED_CHANGES``).
+    """
     if (known := problem.valued_changes.get(held.tobytes())) is not None:
         return known
     changes: list[OfferChange] = []
@@ -83,7 +89,12 @@ def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch
             changes.append(OfferChange(kind, new, gone, offer, worth, worth - value))
         batch.clear()
 
-    for move in _moves(problem, held):
+    moves = list(_moves(problem, held))
+    if problem.untilted is not problem and len(moves) > MAX_VALUED_CHANGES:
+        likely = np.argsort(-values(problem.untilted, [after for *_, after in moves]), kind="stable").tolist()
+        kinds = [moves[n][0] for n in likely]
+        moves = [moves[n] for place, n in enumerate(likely) if kinds[:place].count(kinds[place]) < MAX_VALUED_CHANGES]
+    for move in moves:
         batch.append(move)
         if len(batch) == OFFERS_AT_ONCE:
             settle()

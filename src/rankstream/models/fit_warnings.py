@@ -37,7 +37,7 @@ def interval_words(about: Mapping[str, Any], level: float = 0.95) -> str:
     >>> interval_words({}), interval_words({"unused": [{"name": "Price", "warning": "Price is ignored."}]})
     ('95 % intervals', 'intervals (they ignore Price, so they are too narrow)')
     """
-    names = [str(entry.get("name")) for entry in _ignored(about)]
+    names = ["prices" if "," in str(entry.get("name")) else str(entry.get("name")) for entry in _ignored(about)]
     if not names:
         return f"{100 * level:g} % intervals"
     return f"intervals (they ignore {' and '.join(names)}, so they are too narrow)"

@@ -103,6 +103,8 @@ def prices_in(text: str, model: Any) -> dict[Any, Any]:
         if item in offer:
             raise ValueError(f"The offer {text!r} lists {name!r} twice: give each item one price.")
         offer[item] = price_in(name, rewrite(rule, cell) if rule else cell)
+        if offer[item] is None and (levels := model.price_levels.levels.get(item)):
+            raise ValueError(f"The offer {text!r} lacks the price of {name!r}: write {name}@{levels[-1]:.2f}.")
     return offer
 
 

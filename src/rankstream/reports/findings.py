@@ -11,7 +11,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import DriftReport
 from rankstream.data.prices import split_label
 from rankstream.data.readers.reading import Reading
-from rankstream.decide.decision import Decision, explanation, named, summary
+from rankstream.decide.decision import Decision, Units, explanation, named, summary
 from rankstream.evaluate.comparison import HELD_OUT, Comparison
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Chart, Section, percent, table
@@ -139,32 +139,31 @@ def comparison_section(found: Comparison, notes: Sequence[str] = ()) -> Section:
     return Section("comparison", "Compared with other kinds of models", words, (draw,))
 
 
-def offer_section(found: Decision) -> Section:
+def offer_section(found: Decision, units: Units) -> Section:
     """The best offer, why it is that one, and what the best offer of each size is worth."""
+    per = f"value per {units.customers:,} customers"
     rows = [
-        (named(offer), f"{value:.4g}", "" if not place else f"{found.value - value:.3g}")
+        (named(offer), units.amount(value), "" if not place else units.amount(found.value - value, ".3g"))
         for place, (offer, value) in enumerate(
             [(found.offer, found.value), *((one.offer, one.value) for one in found.runners_up)]
         )
     ]
-    parts: list[Any] = [table("The best offers", ("offer", "value per customer", "less than the best"), rows)]
+    parts: list[Any] = [table("The best offers", ("offer", per, "less than the best"), rows)]
     sizes = found.by_size
     if len(sizes) > 1:
         before = [float("nan"), *list(sizes.values())[:-1]]
         worth = [
-            (str(size), f"{value:.4g}", "" if np.isnan(less) else f"{value - less:+.3g}")
+            (str(size), units.amount(value), "" if np.isnan(less) else units.change(value - less))
             for (size, value), less in zip(sizes.items(), before, strict=True)
         ]
-        shown = table(
-            "The best value for each number of items", ("items", "value per customer", "one more adds"), worth
-        )
+        shown = table("The best value for each number of items", ("items", per, "one more adds"), worth)
         values = [{"size": size, "value": value, "chosen": size == len(found.offer)} for size, value in sizes.items()]
         parts.append(Chart("sizes", "The value of shelf space", values, shown))
     shares = table(
         "What customers take from the offer", ("item", "share"),
         [(item, percent(share)) for item, share in sorted(found.shares.items(), key=lambda pair: -pair[1])],
     )  # fmt: skip
-    return Section("offer", "Best offer", (*summary(found), *explanation(found)[1:]), (*parts, shares))
+    return Section("offer", "Best offer", (*summary(found, units), *explanation(found, units)[1:]), (*parts, shares))
 
 
 def read_section(found: Reading, name: str) -> Section:

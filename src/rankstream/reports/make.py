@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_SUBSTITUTED_ITEMS = 30
 """Items whose substitutes are asked for: the most chosen ones."""
 RIVALS = ("mnl", "latent-class", "markov-chain", "mnl-price", "latent-class-price")
-NO_TIMES = "The choices have no column of times, or all the same time: add times to see what changed."
+NO_TIMES = "The times of these choices are not known (a folder of markets keeps none): give a file that has times."
 NO_MARGINS = "Add margins to see what to offer and what it would earn."
 KEPT_WEIGHTS = "Each time, the model's base models were fitted anew, and kept the weights of the fit to all choices."
 
@@ -154,7 +154,7 @@ def report(
     if curves:
         made.append(sections.demand_section(curves))
     if decision is not None:
-        made.append(findings.offer_section(decision))
+        made.append(findings.offer_section(decision, units))
     if drift is not None and reading is not None:
         made.append(findings.drift_section(drift, reading.slices or (), reading.slice_times or ()))
     made.append(sections.fit_section(model, choices, proven(model, answers.origin)))
@@ -178,13 +178,15 @@ def report(
     return found
 
 
-def combine(reports: Mapping[str, Report], title: str) -> str:
-    """Return one page for several markets: an index with each market's best change, and a part for each of them."""
+def combine(reports: Mapping[str, Report], title: str, units: Units, errors: Mapping[str, str]) -> str:
+    """Return one page for several markets: an index with each one's best change or error, and a part for each."""
     rows = []
     for name, one in reports.items():
-        gain = ((one.content["decision"] or {}).get("context") or {}).get("gain")
-        rows.append((name, one.period.rpartition(" · ")[2], "" if gain is None else f"{100 * gain:+.3g}"))
-    index = table("Markets", ("market", "visits", "best gain per 100 visits"), rows)
+        around = (one.content["decision"] or {}).get("context") or {}
+        gain = "" if around.get("gain") is None else units.change(around["gain"]) + units.ends(around["gain_interval"])
+        rows.append((name, one.period.rpartition(" · ")[2], gain))
+    rows += [(name, "no report", reason) for name, reason in errors.items()]
+    index = table("Markets", ("market", "visits", "best gain per 100 customers"), rows)
     return render("report.html", pages=list(reports.values()), title=title, index=index)
 
 

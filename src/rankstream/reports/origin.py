@@ -71,13 +71,15 @@ def _adjustment(found: dict[str, Any]) -> list[str]:
 
 def _data(about: dict[str, Any]) -> str:
     data, choices, times = _table(about, "data"), about.get("choices"), about.get("times")
-    if not isinstance(data.get("file"), str):
+    where = shown(data["file"]) if isinstance(data.get("file"), str) else ""
+    where = where or ", ".join(f"{shown(column)} {shown(value)!r}" for column, value in _table(about, "market").items())
+    if not where:
         return ""
     number = f"{plural(choices, 'choice')} in " if isinstance(choices, int | float) else ""
     span = f", {shown(times[0])} to {shown(times[1])}" if isinstance(times, list) and len(times) == 2 else ""
     digest = data.get("digest")
     known = f" (digest {shown(digest)[:12]})" if isinstance(digest, str) else ""
-    return f"Fitted to {number}{shown(data['file'])}{span}{known}."
+    return f"Fitted to {number}{where}{span}{known}."
 
 
 def _reading(about: dict[str, Any]) -> str:

@@ -114,6 +114,7 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
     if around is None or around.present is None:
         return Section("advice", "What to do", (*warnings, f"According to the model, {value}: {named(found.offer)}."))
     sentences = [*warnings, f"According to the model, today's offer earns {units.per(around.present_value)}; {value}."]
+    sentences.append(f"Today's offer: {named(around.present)}.")
     rows = [
         (ACTIONS[change.kind], change.words, units.change(change.gain), _sure(change.gain, change.interval, units))
         for change in around.changes
@@ -131,7 +132,7 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
             sentences.append(
                 "It is far from anything in the data: try it in one store first, or start with one change."
             )
-    head = ("action", "what to change", f"gain per {units.customers:,} visits", "certainty")
+    head = ("action", "what to change", f"gain per {units.customers:,} customers", "certainty")
     return Section("advice", "What to do", tuple(sentences), (table("Gains against today's offer", head, rows, 2),))
 
 
@@ -182,5 +183,6 @@ def change_section(report: DriftReport | None, reason: str = "") -> Section:
     for item in report.items[:3]:
         way = "rose" if item.change > 0.0 else "fell"
         points = f"{100 * abs(item.change):.1f} points"
-        sentences.append(f"The share of {item.item} {way} by {points} in {plural(item.offers, 'offer')}.")
+        where = "at equal offers and prices" if report.given_offers else f"in {plural(item.offers, 'offer')}"
+        sentences.append(f"The share of {item.item} {way} by {points} {where}.")
     return Section("changed", title, tuple(sentences))

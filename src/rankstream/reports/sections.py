@@ -121,9 +121,9 @@ def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None =
     if drawn.items:
         nothing = None if model is None else model.no_choice  # it cannot be out of stock
         rows = [item for item in drawn.items if item != nothing]
-        fields = ("item", "share", "gains")
+        fields = ("item", "share", "gains", "gains_intervals")
         flows, matrix = (
-            [{name: one[name] for name in fields} for one in part.to_json(rows)] for part in (moves, drawn)
+            [{name: one.get(name) for name in fields} for one in part.to_json(rows)] for part in (moves, drawn)
         )
         parts = (
             Chart("flows", "Where the buyers of one item go", [one for one in flows if one["gains"]], shown),
@@ -131,6 +131,8 @@ def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None =
         )
     words = ["Each row is an item that is no longer on offer, and shows what its buyers take instead."]
     words += [] if model is None else at_usual(model)
+    if moves.low is not None:
+        words.append("Grey: the interval starts at 0, so the data do not support it.")
     if len(drawn.items) < len(moves.items):
         words.append(f"The charts show the {len(drawn.items)} most chosen of {len(moves.items):,} items.")
     return Section("substitution", "Who gains when an item is gone", tuple(words), parts)

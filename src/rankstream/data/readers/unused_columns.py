@@ -109,7 +109,7 @@ def _with_warning(entry: UnusedColumn, n_tests: int, option: str) -> UnusedColum
     sure = f"p = {p_value:.1g}" if p_value > 1e-16 else "p < 1e-16"
     sentence = entry.sentence
     if entry.kind == "price":
-        warning = f"{entry.name} is ignored, but choices depend on it ({sure}): fit again with {option}."
+        warning = f"{_brief(entry.name)} is ignored, but choices depend on it ({sure}): fit again with {option}."
     else:
         warning = (
             f"{entry.name} is ignored, but choices differ between its values ({entry.evidence['item']!r} "
@@ -118,6 +118,11 @@ def _with_warning(entry: UnusedColumn, n_tests: int, option: str) -> UnusedColum
         )
         sentence = f"{sentence.split(';')[0]} that differ: fit one model for each with {option}."
     return replace(entry, sentence=sentence, p_value=p_value, warning=warning)
+
+
+def _brief(name: str) -> str:
+    """A column in a sentence; the columns of prices of a wide table as one."""
+    return f"Price in {name.count(',') + 1} columns" if "," in name else name
 
 
 def _sample(job: Job, names: Sequence[str]) -> list[_Record]:
@@ -235,8 +240,8 @@ class _Look:
         number = sum(len(levels) > 1 for levels in prices.values())
         evidence = {"varying": number, "items": len(prices)}
         if number == 0:
-            return UnusedColumn(name, "price", f"{name} is not used: no item's price varies.", evidence)
-        varies = f"{name} varies for {number} of {len(prices)} items"
+            return UnusedColumn(name, "price", f"{_brief(name)} is not used: no item's price varies.", evidence)
+        varies = f"{_brief(name)} varies for {number} of {len(prices)} items"
         if self.job.layout.format not in ("long", "wide"):
             remedy = "write prices into the offers, as in tea@3.50;cake@4, and add prices='offered'"
             return UnusedColumn(name, "price", f"{varies} chosen: {remedy}.", evidence)

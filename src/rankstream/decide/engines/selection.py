@@ -6,19 +6,17 @@ from functools import partial
 
 import numpy as np
 
-from rankstream._core.types import Bytes, Mask
+from rankstream._core.types import Mask
 from rankstream._core.watch import Deadline, Watch, process_seconds, seconds_left, until
 from rankstream.decide.engines import logit
 from rankstream.decide.engines.branch import Branching
 from rankstream.decide.engines.cells import Cells
-from rankstream.decide.engines.list_kernels import earned
 from rankstream.decide.engines.lists import Lists, make_lists
 from rankstream.decide.engines.tables import predicted_seconds, scan, table_of
 from rankstream.decide.moves import improve
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.verification import verify_answer
-from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.rankings import DenseModel, RankingModel
 
 QUICK_SECONDS = 0.2
@@ -30,10 +28,10 @@ MAX_ITEMS_ONE_BY_ONE = 12
 sorted: 4,096 at most. No benchmark chose it, nor the next two.
 """
 N_CANDIDATES = 20
+MAX_BRANCHING = 0.5
+"""The part of the time after which a search among drawn rankings ends: single changes go on from its best offer."""
 N_DRAWN_RANKINGS, DRAWS_AT_ONCE = 2000, 100
-"""Rankings of a sample, for standard errors of shares of at most 0.012, and how many are drawn between two looks at
-the time.
-"""
+"""Rankings of a sample, for standard errors of shares of at most 0.012, and how many between two looks at the time."""
 SEARCH_SHARE = 0.9
 """The part of the time that an engine may take; the local search on the model has the rest."""
 SEARCH_SECONDS, SECONDS_PER_ENTRY, MAX_USUAL_TOP = 1e-3, 6e-7, 3
@@ -54,7 +52,6 @@ class EngineAnswer:
     proven: bool
     engine: str
     sizes: Sizes
-    error: float = 0.0
     sizes_quick: bool = False
 
 
@@ -194,28 +191,31 @@ def _sizes(problem: OfferProblem, lists: Lists, budget: float, seed: int) -> dic
 
 
 def by_sampling(problem: OfferProblem, top: int, budget: float, seed: int, watch: Watch) -> EngineAnswer:
-    """Find the best offers of sampled rankings, valued by the model itself; nothing is proven."""
-    model, drawn = draw(problem, seed, watch)
-    lists = make_lists(model, problem)
-    search = Branching(lists, problem, 1, watch)
+    """Find the best offers of sampled rankings, improved by single changes and valued by the model; nothing is proven.
+
+    Rankings and changes are those of the model before its tilt (``OfferProblem.untilted``).
+    """
+    plain = problem.untilted
+    rankings, drawn = draw(plain, seed, watch)
+    lists = make_lists(rankings, problem)
+    search = Branching(lists, problem, 1, until(watch, MAX_BRANCHING))
     search.run(seed=seed)
     best = sorted(search.found.items(), key=lambda pair: -pair[1])[: max(top, N_CANDIDATES)]
-    helds = [np.frombuffer(key, dtype=np.int8) for key, _ in best]
-    offers = [lists.whole(problem, held) for held in helds]
+    offers = [lists.whole(problem, np.frombuffer(key, dtype=np.int8)) for key, _ in best]
+    first = float(values(plain, offers[:1])[0])
+    better = [held for _, held in improve(plain, offers[0], first, watch)][:N_CANDIDATES]
+    offers = list({held.tobytes(): held for held in (*better, *offers)}.values())
     worth = values(problem, offers)
     order = np.argsort(-worth, kind="stable")[: max(1, top)].tolist()
-    error = standard_error(lists, helds[order[0]], drawn)
     bound = max(most_possible(problem), float(worth[order[0]]))
     return EngineAnswer(
         [offers[n] for n in order], worth[order].tolist(), bound, False, f"sampling, {drawn:,} rankings",
-        sizes_later(problem, lists, budget, seed, watch), error,
+        sizes_later(problem, lists, budget, seed, watch),
     )  # fmt: skip
 
 
 def draw(problem: OfferProblem, seed: int, watch: Watch) -> tuple[RankingModel, int]:
     """Draw rankings from a problem's model, fewer if ``watch`` stops it; return them as a model, and their number."""
-    from rankstream.models.entropy.completion import TiltedRankings  # compiled, and only needed here
-
     model = problem.model
     if not isinstance(model, DenseModel):
         raise ValueError(
@@ -223,20 +223,11 @@ def draw(problem: OfferProblem, seed: int, watch: Watch) -> tuple[RankingModel, 
             "model, or allow fewer items in the offer."
         )
     random = np.random.default_rng(seed)
-    # build the program of maximum entropy once for all batches
-    batch = TiltedRankings(*model.program()).draw if isinstance(model, EntropyModel) else model.draw_orders
-    rows = [batch(DRAWS_AT_ONCE, random)]
+    rows = [model.draw_orders(DRAWS_AT_ONCE, random)]
     while (done := len(rows) * DRAWS_AT_ONCE) < N_DRAWN_RANKINGS and not watch(f"{done:,} rankings drawn", 0.3):
-        rows.append(batch(DRAWS_AT_ONCE, random))
+        rows.append(model.draw_orders(DRAWS_AT_ONCE, random))
     orders, times = np.unique(np.concatenate(rows), axis=0, return_counts=True)
     return RankingModel.from_codes(model.items, orders, times / times.sum()), done
-
-
-def standard_error(lists: Lists, held: Bytes, drawn: int) -> float:
-    """Return the standard error of the mean margin of ``drawn`` customers."""
-    arrays = lists.arrays
-    squares = earned(arrays._replace(margin=arrays.margin**2, end=arrays.end**2), held)
-    return float(np.sqrt(max(0.0, squares - earned(arrays, held) ** 2) / max(1, drawn - 1)))
 
 
 def most_possible(problem: OfferProblem) -> float:

@@ -14,6 +14,7 @@ from rankstream.data.prices import PriceLevels
 from rankstream.decide.problem.item_names import ItemNames, names_of
 from rankstream.decide.problem.margins import Numbers, margin_vector, number_vector
 from rankstream.decide.problem.rules import FREE, IN, OUT, LimitRow, Rows, Rules, make_rows
+from rankstream.models.entropy.model import EntropyModel
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -127,6 +128,14 @@ class OfferProblem:
     def valued_changes(self) -> dict[bytes, list[Any]]:
         """A cache of single changes to offers (``moves.single_changes``)."""
         return {}
+
+    @cached_property
+    def untilted(self) -> "OfferProblem":
+        """The same problem before a maximum-entropy model was adjusted to the data: similar values, far sooner."""
+        model = self.model
+        if not isinstance(model, EntropyModel) or not model.duals.any():
+            return self
+        return replace(self, model=EntropyModel(model.prior, model.assortments, np.zeros_like(model.duals)))
 
     def is_feasible(self, held: Mask) -> bool:
         """Whether an offer meets all constraints; ``held`` is a mask of its items."""

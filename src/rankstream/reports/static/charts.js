@@ -5,7 +5,7 @@
 /** @typedef {{name: string, share: number, low?: number, high?: number, muted?: boolean}} Bar The outside option is muted. */
 /** @typedef {[number, number, number] | null} Share A share and the ends of its interval. */
 /** @typedef {{dated: boolean, across: string, at: number[], alarms: number[], items: {item: string, shares: Share[]}[]}} Trend */
-/** @typedef {{item: string, share: number, gains: Record<string, number> | null}} Moves */
+/** @typedef {{item: string, share: number, gains: Record<string, number> | null, gains_intervals?: Record<string, [number, number]> | null}} Moves */
 
 /** @type {any} */
 const Plot = /** @type {any} */ (globalThis).Plot;
@@ -143,19 +143,22 @@ function dots(values, width) {
   });
 }
 
+/** Whether an interval starts at 0 as it is shown, so that the data do not support a gain. @param {Moves} row @param {string} to */
+const isUnsure = (row, to) => (row.gains_intervals?.[to]?.[0] ?? 1) < 0.005;
+
 /** @param {Moves[]} values @param {number} width */
 function matrix(values, width) {
   const names = values.map((one) => one.item), gone = values.filter((one) => one.gains).map((one) => one.item), left = leftMargin(gone, width);
-  const cells = values.flatMap((one) => Object.entries(one.gains ?? {}).filter(([to]) => names.includes(to)).map(([to, part]) => ({ gone: one.item, to, part: Math.max(0, part) })));
+  const cells = values.flatMap((one) => Object.entries(one.gains ?? {}).filter(([to]) => names.includes(to)).map(([to, part]) => ({ gone: one.item, to, part: Math.max(0, part), unsure: isUnsure(one, to) })));
   const most = Math.max(0.05, ...cells.map((one) => one.part));
   const room = (width - left) / names.length, isTight = room < 22, top = isTight ? 44 : Math.min(120, LETTER * Math.max(...names.map((name) => name.length)) * 0.8 + 24);
   return plot({
     width, marginLeft: left, marginTop: top, marginRight: 30, height: top + 12 + Math.max(26, Math.min(40, room)) * gone.length,
     x: { domain: names, axis: "top", label: "takes instead →", tickRotate: isTight ? 0 : -40, tickSize: 0, tickFormat: (/** @type {string} */ name, /** @type {number} */ place) => (isTight ? String(place + 1) : brief(name, 16)) },
-    y: { ...nameAxis(gone, left), ...(isTight ? { tickFormat: (/** @type {string} */ name) => brief(`${names.indexOf(name) + 1} ${name}`, Math.floor((left - 14) / LETTER)) } : {}) },
+    color: { type: "identity" }, y: { ...nameAxis(gone, left), ...(isTight ? { tickFormat: (/** @type {string} */ name) => brief(`${names.indexOf(name) + 1} ${name}`, Math.floor((left - 14) / LETTER)) } : {}) },
     marks: [
-      Plot.cell(cells, { x: "to", y: "gone", fill: PLAIN, fillOpacity: { value: (/** @type {any} */ one) => 0.65 * one.part / most, scale: null }, inset: 1, rx: 2 }),
-      ...(room > 34 ? [Plot.text(cells, { x: "to", y: "gone", text: (/** @type {any} */ one) => (one.part < 0.005 ? "" : `${(100 * one.part).toFixed(0)}`), fill: "var(--ink)" })] : []),
+      Plot.cell(cells, { x: "to", y: "gone", fill: (/** @type {any} */ one) => (one.unsure ? SOFT : PLAIN), fillOpacity: { value: (/** @type {any} */ one) => 0.65 * one.part / most, scale: null }, inset: 1, rx: 2 }),
+      ...(room > 34 ? [Plot.text(cells, { x: "to", y: "gone", text: (/** @type {any} */ one) => (one.part < 0.005 ? "" : `${(100 * one.part).toFixed(0)}`), fill: (/** @type {any} */ one) => (one.unsure ? SOFT : "var(--ink)") })] : []),
       Plot.tip(cells, Plot.pointer({ x: "to", y: "gone", fill: "var(--paper)", stroke: "var(--line)", title: (/** @type {any} */ one) => `Without ${one.gone}, ${percent(one.part)} of its buyers take ${one.to}` })),
     ],
   });
@@ -171,7 +174,7 @@ function flows(values, width, chosen) {
   const bands = parts.map(([to, part], place) => {
     const from = start, at = start + gap * place;
     start += part;
-    return { to, part, from, at, colour: COLOURS[place % COLOURS.length] };
+    return { to, part, from, at, colour: isUnsure(row, to) ? SOFT : COLOURS[place % COLOURS.length] };
   });
   const shift = gap * (bands.length - 1) / 2;
   const points = bands.flatMap((one) => [
@@ -236,11 +239,11 @@ function behind(values, width) {
 export function sizes(values, width) {
   return plot({
     width, height: Math.max(200, Math.min(300, 0.45 * width)), marginLeft: 52, marginRight: 16, marginTop: 30, marginBottom: 40,
-    x: { label: "items on offer", tickFormat: "d", ticks: Math.min(values.length, width / 50) }, y: { label: "value per 1,000 customers", grid: true, nice: true, ticks: 5 },
+    x: { label: "items on offer", tickFormat: "d", ticks: Math.min(values.length, width / 50) }, y: { label: "value per 100 customers", grid: true, nice: true, ticks: 5 },
     marks: [
-      Plot.lineY(values, { x: "size", y: (/** @type {any} */ one) => 1000 * one.value, stroke: PLAIN, strokeWidth: 2 }),
-      Plot.dot(values, { x: "size", y: (/** @type {any} */ one) => 1000 * one.value, fill: PLAIN, r: (/** @type {any} */ one) => (one.chosen ? 6 : 3.5) }),
-      Plot.tip(values, Plot.pointer({ x: "size", y: (/** @type {any} */ one) => 1000 * one.value, fill: "var(--paper)", stroke: "var(--line)", title: (/** @type {any} */ one) => `${one.size} items: ${(1000 * one.value).toPrecision(4)} per 1,000 customers` })),
+      Plot.lineY(values, { x: "size", y: (/** @type {any} */ one) => 100 * one.value, stroke: PLAIN, strokeWidth: 2 }),
+      Plot.dot(values, { x: "size", y: (/** @type {any} */ one) => 100 * one.value, fill: PLAIN, r: (/** @type {any} */ one) => (one.chosen ? 6 : 3.5) }),
+      Plot.tip(values, Plot.pointer({ x: "size", y: (/** @type {any} */ one) => 100 * one.value, fill: "var(--paper)", stroke: "var(--line)", title: (/** @type {any} */ one) => `${one.size} items: ${(100 * one.value).toPrecision(4)} per 100 customers` })),
     ],
   });
 }

@@ -6,7 +6,7 @@ import { amount, ask, byId, element, isAbort, items, Refused } from "./server.js
 import { remember, shelf, told } from "./memory.js";
 import { tick } from "./what_if.js";
 
-const CUSTOMERS = 1000;
+const CUSTOMERS = 100;
 const TRIES = 5; // questions to a busy server before it is given up
 const LOOK = 2500; // milliseconds until intervals are looked for again
 const free = items.filter((item) => !item.always), nothing = items.find((item) => item.always);

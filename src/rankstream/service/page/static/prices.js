@@ -5,7 +5,7 @@ import { draw } from "./charts.js";
 import { told } from "./memory.js";
 import { amount, ask, byId, element, items } from "./server.js";
 
-const HEADS = ["item", "cost", "usual price", "best price", "value per 1,000 customers"];
+const HEADS = ["item", "cost", "usual price", "best price", "value per 100 customers"];
 const LOOK = 4000; // milliseconds until intervals are looked for again
 
 /** Which chart has its bands, and how long they were waited for. */
@@ -53,7 +53,7 @@ export function begin() {
     const item = items.find((one) => one.name === name), cost = told.margins[item?.label ?? ""] ?? 0;
     const worth = (/** @type {{price: number, share: number}} */ one) => (one.price - cost) * one.share;
     const best = points.filter((one) => one.item === name).reduce((one, other) => (worth(other) > worth(one) ? other : one));
-    const cells = [amount(cost), item ? item.prices[item.usual] : "", amount(best.price), amount(1000 * worth(best))];
+    const cells = [amount(cost), item ? item.prices[item.usual] : "", amount(best.price), amount(100 * worth(best))];
     return element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, name)), ...cells.map((cell, place) => element("td", { class: "number", "data-title": HEADS[place + 1] }, cell)));
   });
   const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
