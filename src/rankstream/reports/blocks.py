@@ -140,7 +140,7 @@ def templates(*packages: str) -> "Environment":
         loader=ChoiceLoader([PackageLoader(package) for package in (*packages, "rankstream.reports")]),
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"label": label, "brief": brief, "ago": ago, "presented": presented}
+    environment.filters |= {"label": label, "brief": brief, "percent": percent, "presented": presented}
     library = static("vendor/d3.min.js") + "\n" + static("vendor/plot.umd.min.js")
     texts = {"style": static("style.css"), "library": library, "charts": static("charts.js")}  # within every report
     digests = {name: b64encode(sha256(text.encode()).digest()).decode() for name, text in texts.items()}

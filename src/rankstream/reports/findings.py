@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.terminal import as_time, plural
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import DriftReport
 from rankstream.data.prices import split_label
@@ -15,7 +14,7 @@ from rankstream.decide.decision import Decision, explanation, named, summary
 from rankstream.evaluate.comparison import HELD_OUT, Comparison
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Chart, Section, percent, table
-from rankstream.reports.origin import items_in
+from rankstream.reports.origin import MIN_DATE, account_of
 from rankstream.reports.overview import offers_table
 from rankstream.reports.sections import joined
 
@@ -23,10 +22,10 @@ MOST_LINES = 10
 """Items whose gains and losses are drawn."""
 MAX_TREND_LINES = 6
 """Items whose shares are drawn over time: more lines than that cannot be told apart."""
+MAX_COMPARED = 40
+"""Items that a page has the shares of, to compare two periods."""
 MIN_OFFER_SHARE = 0.5
 """Of all choices that must be from one offer, if shares over time are to be of that offer."""
-DATES = 1e8
-"""Seconds since 1970 from which on numbers are taken for times: before that, for numbers."""
 REMEDY = "A model of all choices describes neither half. Fit one to the later choices, or follow the change."
 
 Span = tuple[float, float]
@@ -86,13 +85,16 @@ def _over_time(periods: Sequence[ChoiceCounts], times: Sequence[Span], across: s
         owner = np.array([names.index(name) for name in labels])
         tallies = np.array([np.bincount(owner, row, len(names)) for row in tallies])
         what, title = "all choices, whatever was on offer", "Share of all choices"
-    lines = np.argsort(-tallies.sum(axis=0), kind="stable")[:MAX_TREND_LINES].tolist()
-    dated = times[0][0] >= DATES
+    order = np.argsort(-tallies.sum(axis=0), kind="stable")[:MAX_COMPARED].tolist()
+    totals = np.maximum(sizes, 1e-9)[:, None]
+    shares = tallies[:, order] / totals
+    ends = np.stack([shares, *wilson(shares, np.broadcast_to(totals, shares.shape))], axis=-1).tolist()
+    cells = [found if size else [None] * len(order) for found, size in zip(ends, sizes, strict=True)]
+    lines, dated = order[:MAX_TREND_LINES], times[0][0] >= MIN_DATE
     began = [datetime.fromtimestamp(one, UTC).strftime("%Y-%m-%d %H:%M") if dated else f"{one:g}" for one, _ in times]
-    shares = [[_share(row[at], size) for at in lines] for row, size in zip(tallies, sizes, strict=True)]
     rows = [
-        (start, f"{size:,.12g}", *(percent(one[0], (one[1], one[2])) for one in found if one is not None))
-        for start, size, found in zip(began, sizes, shares, strict=True)
+        (start, f"{size:,.12g}", *(percent(one[0], one[1:]) for one in found[: len(lines)]))
+        for start, size, found in zip(began, sizes, cells, strict=True)
         if size
     ]
     some = "" if len(lines) == len(names) else f", {len(lines)} of {len(names):,} items"
@@ -100,18 +102,10 @@ def _over_time(periods: Sequence[ChoiceCounts], times: Sequence[Span], across: s
     shown = table(f"Shares of {what}{some}, with 95 % intervals", heads, rows)
     values = {
         "dated": dated, "across": across, "at": [round((first + last) / 2.0) for first, last in times],
-        "alarms": list(alarms),
-        "items": [{"item": names[at], "shares": [found[n] for found in shares]} for n, at in enumerate(lines)],
+        "spans": list(times), "choices": sizes.tolist(), "alarms": list(alarms), "drawn": len(lines),
+        "items": [{"item": names[at], "shares": [found[n] for found in cells]} for n, at in enumerate(order)],
     }  # fmt: skip
     return Chart("trend", f"{title} over time{some}", values, shown)
-
-
-def _share(number: float, total: float) -> tuple[float, float, float] | None:
-    """The share of an item in a period, and the ends of its interval; None where there was no choice."""
-    if not total:
-        return None
-    low, high = wilson(np.array([number / total]), np.array([total]))
-    return float(number / total), float(low[0]), float(high[0])
 
 
 def comparison_section(found: Comparison, notes: Sequence[str] = ()) -> Section:
@@ -167,20 +161,9 @@ def offer_section(found: Decision) -> Section:
     return Section("offer", "Best offer", (*summary(found), *explanation(found)[1:]), (*parts, shares))
 
 
-def read_section(found: Reading, name: str) -> Section:
+def read_section(found: Reading) -> Section:
     """What was read, and what was skipped."""
-    counts, offers = found.counts, found.counts.assortments
-    span = "" if found.times is None else f", from {as_time(found.times[0])} to {as_time(found.times[1])}"
-    words = [
-        f"{name} has {plural(found.rows, 'record')}, read as {found.format}{span}: "
-        f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, 'different offer')} "
-        f"of {items_in(offers)}.",
-        f"{found.rows - found.problems.total:,} records were used, and {found.problems.total:,} were skipped."
-        if found.problems.total
-        else "Nothing was skipped.",
-    ]
-    words += [] if found.account is None else [found.account.summary()]
-    words += [*found.notes, *(column.sentence for column in found.unused)]
+    counts, words = found.counts, [*account_of(found, found.counts), *(column.sentence for column in found.unused)]
     parts = []
     if found.problems.total:
         first = {one.kind: str(one) for one in reversed(found.problems.first)}

@@ -163,7 +163,7 @@ def report(
     elif compared:
         made.append(Section("comparison", "Compared with other kinds of models", (compared,)))
     if reading is not None:
-        made.append(findings.read_section(reading, "The file of choices"))
+        made.append(findings.read_section(reading))
     content = {
         "warnings": warnings,
         "drift": None if drift is None else drift.to_json(),

@@ -1,7 +1,6 @@
 """The first screen of a report: what sells, what to do against today's offer, and what changed, each with how sure."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from rankstream.models.answers import Substitution
 from rankstream.models.prices import levels_of
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Section, TableBlock, percent, share_and_ends, table
+from rankstream.reports.origin import period_of
 from rankstream.reports.sections import gained
 
 MIN_PRICE_EFFECT = 0.05
@@ -29,11 +29,7 @@ def period_line(times: tuple[float, float] | None, choices: float) -> str:
     >>> period_line((1772438400.0, 1788100000.0), 40000.0)
     '2 March 2026 to 30 August 2026 · 40,000 visits'
     """
-    visits = f"{choices:,.12g} visit{'s' * (choices != 1)}"
-    if times is None or times[0] < 1e8:  # numbers that are not times since 1970
-        return visits
-    first, last = (datetime.fromtimestamp(time, UTC) for time in times)
-    return f"{first.day} {first:%B %Y} to {last.day} {last:%B %Y} · {visits}"
+    return " · ".join(filter(None, (period_of(times), plural(choices, "visit"))))
 
 
 def findings_section(
@@ -120,17 +116,16 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
         if change.gain > 0.0
     ]
     if set(around.present) != set(found.offer):
-        words = differences(around.present, found.offer)
-        rows.append(("Best offer", words, units.change(around.gain), _sure(around.gain, around.gain_interval, units)))
+        words, sure = differences(around.present, found.offer), _sure(around.gain, around.gain_interval, units)
+        rows.insert(0, ("Best offer", words, units.change(around.gain), sure))
+        gain = f"{units.change(around.gain)} per {units.customers:,} visits"
+        sentences.insert(0, f"{words[:1].upper()}{words[1:]}: {gain}, {sure}.")
     if not rows:
-        sentences.append("No change was found that earns more: keep today's offer.")
+        sentences.insert(0, "No change was found that earns more: keep today's offer.")
         return Section("advice", "What to do", tuple(sentences))
     if around.nearness is not None:
-        sentences.append(around.nearness.words)
-        if around.nearness.is_extrapolation:
-            sentences.append(
-                "It is far from anything in the data: try it in one store first, or start with one change."
-            )
+        far = "It is far from anything in the data: try it in one store first, or start with one change."
+        sentences += [around.nearness.words, *([far] if around.nearness.is_extrapolation else [])]
     head = ("action", "what to change", f"gain per {units.customers:,} visits", "certainty")
     return Section("advice", "What to do", tuple(sentences), (table("Gains against today's offer", head, rows, 2),))
 
@@ -168,9 +163,9 @@ def offers_table(counts: ChoiceCounts, caption: str, most: int) -> tuple[tuple[L
 
 def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> str:
     if interval is None:
-        return "not estimated"
-    ends = units.ends(interval).strip()
-    return f"{ends} clear gain" if interval[0] > 0.0 < gain else f"{ends} within noise"
+        return "certainty not estimated"
+    how = "a clear gain" if interval[0] > 0.0 < gain else "within noise"
+    return f"{how}{units.ends(interval, '.3g')}"
 
 
 def change_section(report: DriftReport | None, reason: str = "") -> Section:

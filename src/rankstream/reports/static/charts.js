@@ -4,7 +4,7 @@
 
 /** @typedef {{name: string, share: number, low?: number, high?: number, muted?: boolean}} Bar The outside option is muted. */
 /** @typedef {[number, number, number] | null} Share A share and the ends of its interval. */
-/** @typedef {{dated: boolean, across: string, at: number[], alarms: number[], items: {item: string, shares: Share[]}[]}} Trend */
+/** @typedef {{dated: boolean, across: string, at: number[], alarms: number[], drawn: number, items: {item: string, shares: Share[]}[]}} Trend The first items are drawn. */
 /** @typedef {{item: string, share: number, gains: Record<string, number> | null}} Moves */
 
 /** @type {any} */
@@ -99,7 +99,7 @@ function lines(rows, width, more) {
 function trend(values, width) {
   const at = values.at.map((one) => (values.dated ? new Date(1000 * one) : one));
   const alarms = values.alarms.map((one) => (values.dated ? new Date(1000 * one) : one));
-  const rows = values.items.flatMap((one) => one.shares.flatMap((share, place) => (share === null ? [] : [{
+  const rows = values.items.slice(0, values.drawn).flatMap((one) => one.shares.flatMap((share, place) => (share === null ? [] : [{
     item: one.item, x: at[place], share: 100 * share[0], low: 100 * share[1], high: 100 * share[2],
     title: `${one.item}: ${percent(share[0])} [${(100 * share[1]).toFixed(1)}, ${(100 * share[2]).toFixed(1)}]`,
   }])));

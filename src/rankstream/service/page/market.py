@@ -3,11 +3,10 @@
 import asyncio
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rankstream.reports.blocks import Chart, ago, percent, table
+from rankstream.reports.blocks import ago, percent
 from rankstream.service.hub import Service, age_of
 from rankstream.service.intervals import Intervals
 from rankstream.service.limits import RefusedError
@@ -17,9 +16,7 @@ from rankstream.service.storage.states import PublishedModel
 
 PART_SECONDS = 20.0  # seconds that the script of a page waits for the panels before it asks again
 FRESH_SECONDS = 5.0  # seconds for which panels are given out again although there is a newer model
-GOOD_GAP = 0.05  # a certified gap up to which the header calls a fit good: shares off by some points at most
 MAX_TOP_ITEMS = 3  # best sellers of a market in the list of all
-MAX_BARS = 15  # items in the chart of shares; the table has all
 
 
 class Pages:
@@ -36,22 +33,21 @@ class Pages:
         """What a market's page is filled with; ``fields`` are those of its address."""
         service = self.service
         filled: dict[str, Any] = {
-            "facts": service.facts(row), "settings": row.settings, "items": [], "chips": [], "usual": [], "age": "",
-            "sentence": "", "reason": "", "content": None, "chart": None, "progress": None, "choices": None,
-            "account": (), "when": overview_of(service, row)["when"],
+            "facts": service.facts(row), "settings": row.settings, "items": [], "model": None, "usual": [],
+            "sentence": "", "content": None, "observed": [], "progress": None, "choices": None, "account": (),
+            "when": overview_of(service, row)["when"],
         }  # fmt: skip
         try:
             published = service.model_of(row)
         except RefusedError as refused:
             listing = service.published.listing(row) or {"items": []}
-            filled |= {"sentence": refused.sentence, "chart": shares_chart(listing["items"])}
+            filled |= {"sentence": refused.sentence, "observed": listing["items"]}
             return filled | {"progress": listing.get("progress")}
         question = {"kind": "listing", "market": row.id, "digest": published.digest}
         listing = service.published.listing(row) or await service.ask(service.quick, question)
         items, filled["account"] = listed_items(row, listing, fields), listing.get("account", ())
-        filled |= {"chips": chips_of(row, published), "reason": provisional_reason(row, published.facts)}
         filled["choices"] = published.facts["choices"] if published.facts.get("is_file") else None
-        filled |= {"items": items, "usual": listing["usual"], "chart": shares_chart(items), "age": age_words(published)}
+        filled |= {"items": items, "usual": listing["usual"], "observed": items, "model": model_header(row, published)}
         parts = self.panels(row, published, self.first_seconds), add_shares(self, row, published, items)
         content, failed = await asyncio.gather(*parts, return_exceptions=True)
         for one in (content, failed):
@@ -93,49 +89,11 @@ class Pages:
         return content
 
 
-@dataclass(frozen=True)
-class Chip:
-    """A word in the header, and what it means in a few sentences; its ``tone`` is good, care or nothing."""
-
-    label: str
-    words: str
-    tone: str = ""
-
-
-def chips_of(row: MarketRow, published: PublishedModel) -> list[Chip]:
-    """What the header says about the model: how current it is, how well it fits, and whether it is provisional."""
-    facts, reason = published.facts, provisional_reason(row, published.facts)
-    behind = row.records - facts["position"]
-    part = "all choices of the file" if facts.get("is_file") else f"{facts['position']:,} of {row.records:,} records"
-    known = f"The model includes {part}."
-    found = [
-        Chip("Model is current" if not behind else f"{behind:,} records behind", known, "care" if behind else "good")
-    ]
-    gap = facts["gap"]
-    label = "Fit not proven yet" if gap is None else f"At most {gap:.3f} from the best fit"
-    found.append(Chip(label, " ".join(proven(facts)), "good" if gap is not None and gap <= GOOD_GAP else ""))
-    if reason:
-        found.append(Chip("Provisional", reason, "care"))
-    return found
-
-
-def shares_chart(items: list[dict[str, Any]]) -> Chart | None:
-    """What was chosen, as observed: it needs no model, and is there at once."""
-    total = sum(item["chosen"] for item in items)
-    if not total:
-        return None
-    order = sorted(items, key=lambda item: -float(item["chosen"]))
-    rows = [
-        (item["label"], f"{item['chosen']:,.12g}", percent(item["chosen"] / total),
-         percent(item["chosen"] / item["offered"]) if item["offered"] else "")
-        for item in order
-    ]  # fmt: skip
-    heads = ("item", "choices", "share of all choices", "share when on offer")
-    values = [
-        {"name": item["label"], "share": item["chosen"] / total} | ({"muted": True} if item.get("always") else {})
-        for item in order[:MAX_BARS]
-    ]
-    return Chart("bars", "Share of all choices, as observed", values, table("What was chosen", heads, rows, most=1000))
+def model_header(row: MarketRow, published: PublishedModel) -> dict[str, Any]:
+    """What the header says about a model: how current it is, how well it fits, and whether it is provisional."""
+    facts = published.facts
+    known = {"behind": row.records - facts["position"], "reason": provisional_reason(row, facts)}
+    return facts | known | {"proven": proven(facts), "age": f"{ago(age_of(published))} ago"}
 
 
 def overview_of(service: Service, row: MarketRow) -> dict[str, Any]:
@@ -152,14 +110,8 @@ def overview_of(service: Service, row: MarketRow) -> dict[str, Any]:
     return {
         "facts": service.facts(row), "choices": choices if choices < 1e9 else None, "last": last or 0, "when": when,
         "top": [(one["label"], one["chosen"] / total) for one in bought[:MAX_TOP_ITEMS]] if total else [],
-        "chips": [] if published is None else chips_of(row, published)[1:], "progress": listing.get("progress"),
-        "gap": facts.get("gap") or 0.0,
+        "model": None if published is None else model_header(row, published), "progress": listing.get("progress"),
     }  # fmt: skip
-
-
-def age_words(published: PublishedModel) -> str:
-    """How long ago the model was current."""
-    return f"{ago(age_of(published))} ago"
 
 
 def proven(facts: dict[str, Any]) -> list[str]:

@@ -20,8 +20,7 @@ from rankstream.service.http.guard import check_origin, cookie_name, token_of
 from rankstream.service.http.schemas import Preferences
 from rankstream.service.http.write_routes import Market
 from rankstream.service.limits import RefusedError
-from rankstream.service.page.market import PART_SECONDS, Pages, age_words, overview_of
-from rankstream.service.storage.publication import provisional_reason
+from rankstream.service.page.market import PART_SECONDS, Pages, model_header, overview_of
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
@@ -200,7 +199,7 @@ def part_routes(pages: Pages) -> APIRouter:
             if refused.status != 503:
                 raise
             return {"waiting": refused.sentence}  # no error: it is on its way
-        return {"reason": provisional_reason(row, published.facts), "age": age_words(published), **content}
+        return {name: model_header(row, published)[name] for name in ("reason", "age")} | content
 
     @router.get("/{market}/preferences")
     async def get_preferences(request: Request, market: Market) -> dict[str, Any]:
