@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rankstream.service.intervals import Intervals, Refits
-from rankstream.service.processes import refits
+from rankstream.service.processes import questions, refits
 from service_pages import ask, cafe
 from serving import CAFE, PIE, Shop, drawn, shop
 from waits import wait_for
@@ -58,6 +58,17 @@ def test_the_best_offer_and_the_next(cafe: Shop) -> None:
     assert best["context"]["present"] == ["tea"]
     assert best["value"] - best["context"]["present_value"] == pytest.approx(best["context"]["gain"])
     assert "offer" in ask(cafe, "cafe", "next-offer", question).json()["decision"]
+
+
+def test_a_search_ends_by_the_clock_where_the_machine_is_busy(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two CPU seconds may take minutes then, and whoever asks has the best offer so far."""
+    question = {"margins": {"tea": 1.0, "pie": 3.0, "cake": 2.0, "nothing": 0.0}, "budget": 2.0}
+    assert ask(cafe, "cafe", "decide", question).json()["decision"]["proven"]
+    monkeypatch.setattr(questions, "SEARCH_SECONDS", 0.0)
+    answer = ask(cafe, "cafe", "decide", question)
+    assert answer.status_code == 200
+    assert not answer.json()["decision"]["proven"]
+    assert ask(cafe, "cafe", "next-offer", question).status_code == 200
 
 
 @pytest.mark.parametrize("settings", [{"half_life": 50}, {"window": 60}, {"detect": True}])

@@ -160,7 +160,7 @@ class Budget:
 
     def left(self, share: float = 1.0) -> float:
         """As ``seconds_left`` says."""
-        return self.clock.left(share)
+        return min(self.clock.left(share), seconds_left(self.watch, share))
 
 
 def _decision(problem: OfferProblem, answer: EngineAnswer) -> Decision:

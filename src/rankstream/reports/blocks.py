@@ -89,13 +89,13 @@ def label(value: Any) -> str:
 
 
 def brief(value: Any, most: int = 40) -> str:
-    """The beginning of a long name, where many stand together.
+    """The beginning and the end of a long name, where many stand together: names often differ at the end.
 
-    >>> brief("tea"), brief("x" * 200, 5)
-    ('tea', 'xxxx…')
+    >>> brief("tea"), brief("Olive oil from Crete, no. 7", 14)
+    ('tea', 'Olive oi…no. 7')
     """
-    text = str(value)
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+    text, tail = str(value), max(0, 2 * most // 5)
+    return text if len(text) <= most else f"{text[: most - 1 - tail].rstrip()}…{text[len(text) - tail :].lstrip()}"
 
 
 def share_and_ends(share: Any) -> tuple[float, tuple[float, float] | None]:

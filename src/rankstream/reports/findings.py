@@ -20,7 +20,7 @@ from rankstream.reports.sections import joined
 
 MOST_LINES = 10
 """Items whose gains and losses are drawn."""
-MAX_TREND_LINES = 6
+MAX_TREND_LINES = 5
 """Items whose shares are drawn over time: more lines than that cannot be told apart."""
 MAX_COMPARED = 40
 """Items that a page has the shares of, to compare two periods."""
@@ -38,11 +38,13 @@ def drift_section(
     remedy: str = REMEDY,
     across: str = "time",
     alarms: Sequence[float] = (),
+    nothing: Any = None,
 ) -> Section:
     """What changed between two halves, and shares period by period.
 
     ``periods`` are counts over the same offers, ``times`` the first and last time of each, and ``alarms`` when changes
-    were noticed. ``remedy`` says what to do about a change, and ``across`` what times are that are no dates.
+    were noticed. ``remedy`` says what to do about a change, and ``across`` what times are that are no dates. The
+    outside option ``nothing`` is no line of the chart: its share is often so large that it flattens all others.
     """
     words = [report.verdict, *([remedy] if report.changed else [])]
     if report.tested:
@@ -66,11 +68,13 @@ def drift_section(
         ]
         parts.append(Chart("moves", "Which items gained and lost", values, shown))
     if periods and times:
-        parts.insert(0, _over_time(periods, times, across, alarms))
+        parts.insert(0, _over_time(periods, times, across, alarms, None if nothing is None else str(nothing)))
     return Section("drift", "What changed over time", tuple(words), tuple(parts))
 
 
-def _over_time(periods: Sequence[ChoiceCounts], times: Sequence[Span], across: str, alarms: Sequence[float]) -> Chart:
+def _over_time(
+    periods: Sequence[ChoiceCounts], times: Sequence[Span], across: str, alarms: Sequence[float], nothing: str | None
+) -> Chart:
     """The shares of the most chosen items, in the most frequent offer, or in all choices where few are from it."""
     totals = np.array([counts.totals for counts in periods])
     offers, place = periods[0].assortments, int(np.argmax(totals.sum(axis=0)))
@@ -86,11 +90,13 @@ def _over_time(periods: Sequence[ChoiceCounts], times: Sequence[Span], across: s
         tallies = np.array([np.bincount(owner, row, len(names)) for row in tallies])
         what, title = "all choices, whatever was on offer", "Share of all choices"
     order = np.argsort(-tallies.sum(axis=0), kind="stable")[:MAX_COMPARED].tolist()
+    order.sort(key=lambda at: names[at] == nothing)
     totals = np.maximum(sizes, 1e-9)[:, None]
     shares = tallies[:, order] / totals
     ends = np.stack([shares, *wilson(shares, np.broadcast_to(totals, shares.shape))], axis=-1).tolist()
     cells = [found if size else [None] * len(order) for found, size in zip(ends, sizes, strict=True)]
-    lines, dated = order[:MAX_TREND_LINES], times[0][0] >= MIN_DATE
+    lines = [at for at in order if names[at] != nothing][:MAX_TREND_LINES]
+    dated = times[0][0] >= MIN_DATE
     began = [datetime.fromtimestamp(one, UTC).strftime("%Y-%m-%d %H:%M") if dated else f"{one:g}" for one, _ in times]
     rows = [
         (start, f"{size:,.12g}", *(percent(one[0], one[1:]) for one in found[: len(lines)]))

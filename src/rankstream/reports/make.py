@@ -156,7 +156,8 @@ def report(
     if decision is not None:
         made.append(findings.offer_section(decision))
     if drift is not None and reading is not None:
-        made.append(findings.drift_section(drift, reading.slices or (), reading.slice_times or ()))
+        spans = reading.slices or (), reading.slice_times or ()
+        made.append(findings.drift_section(drift, *spans, nothing=model.no_choice))
     made.append(sections.fit_section(model, choices, proven(model, answers.origin)))
     if not isinstance(compared, str):
         made.append(findings.comparison_section(compared, (KEPT_WEIGHTS,) if _refit(model, seed) else ()))

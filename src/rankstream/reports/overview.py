@@ -16,7 +16,7 @@ from rankstream.models.prices import levels_of
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Section, TableBlock, percent, share_and_ends, table
 from rankstream.reports.origin import period_of
-from rankstream.reports.sections import gained
+from rankstream.reports.sections import gained, joined
 
 MIN_PRICE_EFFECT = 0.05
 """Relative: an item whose share falls by less between its lowest and its highest price is not worth a finding."""
@@ -153,12 +153,21 @@ def offers_table(counts: ChoiceCounts, caption: str, most: int) -> tuple[tuple[L
     offers, order = counts.assortments.offers, (-counts.totals).argsort(kind="stable").tolist()
     usual = offers[order[0]]
     rows = [
-        (differences(usual, offers[place]) or "the most frequent offer", f"{round(counts.totals[place], 1):,.12g}")
+        (_briefly(usual, offers[place]) or "the most frequent offer", f"{round(counts.totals[place], 1):,.12g}")
         for place in order
         if counts.totals[place] > 0.0
     ]
     heads = ("what differs from the most frequent offer", "choices")
     return usual, table(caption, heads, rows, most=most, which="most frequent")
+
+
+def _briefly(usual: tuple[Label, ...], offer: tuple[Label, ...]) -> str:
+    """Return how an offer differs from the most frequent one, in a cell: the first items, and how many prices."""
+    before, after = (dict(map(split_label, labels)) for labels in (usual, offer))
+    more, less = ([item for item in one if item not in other] for one, other in ((after, before), (before, after)))
+    prices = sum(item in before and price != before[item] for item, price in after.items())
+    parts = [f"with {joined(more, 4)}"] * bool(more) + [f"without {joined(less, 4)}"] * bool(less)
+    return "; ".join([*parts, *([f"{plural(prices, 'other price')}"] if prices else [])])
 
 
 def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> str:

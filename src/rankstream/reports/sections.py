@@ -109,8 +109,8 @@ def at_usual(model: Any) -> list[str]:
     if levels is None:
         return []
     priced = [label for label in everything(model) if levels.of(label)[1] is not None]
-    listed = f": {joined(priced)}" if len(priced) <= MAX_LISTED_PRICES else ", which its name shows"
-    return [f"Every item that has prices is at its usual (most frequent) one{listed}."]
+    listed = f": {joined(priced)}" if len(priced) <= MAX_LISTED_PRICES else ""
+    return [f"All prices are the usual (most frequent) ones{listed}."]
 
 
 def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None = None, model: Any = None) -> Section:
@@ -134,10 +134,10 @@ def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None =
             Chart("flows", "Where the buyers of one item go", [one for one in flows if one["gains"]], shown),
             Chart("matrix", "Where the buyers of every item go, in % of its buyers", matrix, shown),
         )
-    words = ["Each row is an item that is no longer on offer, and shows what its buyers take instead."]
+    words = ["What the buyers of an item take when it is not on offer."]
     words += [] if model is None else at_usual(model)
     if len(drawn.items) < len(moves.items):
-        words.append(f"The charts show the {len(drawn.items)} most chosen of {len(moves.items):,} items.")
+        words.append(f"The chart of all items shows the {len(drawn.items)} most chosen of {len(moves.items):,}.")
     return Section("substitution", "Who gains when an item is gone", tuple(words), parts)
 
 
@@ -174,16 +174,12 @@ def demand_section(curves: Mapping[Label, Mapping[float, Any]]) -> Section:
     """The share of each item by its own price, beside the others at usual prices; of many items, the most chosen."""
     largest = sorted(curves, key=lambda item: -max(share_and_ends(share)[0] for share in curves[item].values()))
     listed = [item for item in curves if item in set(largest[:MOST_CURVES])]
-    drawn = {item: curves[item] for item in listed if item in set(largest[:MOST_LINES])}
-    rows = [
-        (item, f"{price:g}", percent(*share_and_ends(curves[item][price])))
-        for item in listed
-        for price in sorted(curves[item])
-    ]
+    drawn = [item for item in listed if item in set(largest[:MOST_LINES])]
+    points = [(item, price, curves[item][price]) for item in listed for price in sorted(curves[item])]
+    rows = [(item, f"{price:.2f}", percent(*share_and_ends(share))) for item, price, share in points]
     shown = table("Demand by price", ("item", "price", "share"), rows, most=len(rows))
-    points = [(item, price, share) for item, curve in drawn.items() for price, share in sorted(curve.items())]
     values = [_point(share, item=str(item), price=price) for item, price, share in points]
-    chart = Chart("demand", "Demand by price", values, shown)
+    chart = Chart("demand", "Demand by price", {"drawn": [str(item) for item in drawn], "points": values}, shown)
     words = ["The share of an item by its own price, with everything else at its usual price."]
     if len(drawn) < len(curves):
         what = "the table all" if len(listed) == len(curves) else f"the table the {len(listed)} most chosen"

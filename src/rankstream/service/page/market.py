@@ -80,7 +80,8 @@ class Pages:
         facts = published.facts
         question = {
             "kind": kind, "market": row.id, "digest": published.digest, "records": row.records,
-            "alarms": facts["alarms"], "proven": proven(facts), "price_levels": row.settings.get("price_levels"),
+            "alarms": facts["alarms"], "last": facts.get("last"), "proven": proven(facts),
+            "price_levels": row.settings.get("price_levels"),
             "follows": any(row.settings.get(name) for name in ("half_life", "window", "detect")),
         }  # fmt: skip
         content: dict[str, Any] = await self.service.ask(self.service.slow, question)

@@ -125,7 +125,7 @@ def records_of(reading: Reading, counts: ChoiceCounts) -> Iterator[dict[str, Any
             if number > 0.0:
                 label = part.assortments.items[code]
                 chosen = str(label if reading.prices is None else reading.prices.of(label)[0])
-                when = {} if span is None else {"time": (span[0] + span[1]) / 2.0}
+                when = {} if span is None else {"time": span[0]}
                 yield {"offered": offers[place], "chosen": chosen, "count": number, **when}
 
 

@@ -25,7 +25,11 @@ from rankstream.service.storage.states import CoursePoint
 
 MAX_DRIFT_RECORDS = 20_000  # records that drift and shares over time are about
 SLICES, TYPES, MAX_OFFERS = 12, 10, 15
-NO_PRICES = "This market has no price levels. Set price_levels, and send offers with prices, to see what prices do."
+NO_PRICES = (
+    "This market has no prices, or none that vary. Choose the column of prices when you add a file. Or set "
+    "price_levels, and send offers with prices."
+)
+TITLES = {"findings": "What you should know", "trend": "Shares over time", "drift": "What changed over time"}
 REMEDY = "Tastes changed. Set half_life or window to let older choices count less, or detect to restart after a change."
 FOLLOWS = "The model follows the change: with these settings, earlier choices count for less, or not at all."
 COURSE = "How far the model was from the observed shares since the first record, and how much a better fit could gain."
@@ -103,10 +107,14 @@ class PanelAnswerer(Answerer):
             slices.append(part)
             times = [one.time or 0.0 for one in records[start:end]]
             spans.append((min(times), max(times)) if dated else (float(begin + start + 1), float(begin + end)))
+        if is_file and dated:  # whose records have the time at which their period began
+            begins = [first for first, _ in spans]
+            spans = list(zip(begins, [*begins[1:], max(begins[-1], question.get("last") or 0.0)], strict=True))
         _, found = drift_of(records, is_file)
         noticed = [record_at(points, one["choice"]) for one in question["alarms"]]
         alarms = [one if not dated else (records[one - begin - 1].time or 0.0) for one in noticed if one > begin]
-        section = drift_section(found, slices, spans, FOLLOWS if question["follows"] else REMEDY, "record", alarms)
+        remedy, nothing = FOLLOWS if question["follows"] else REMEDY, self.model(question).no_choice
+        section = drift_section(found, slices, spans, remedy, "record", alarms, nothing)
         return section, {"label": _change_label(found, alarms, dated), "words": found.verdict}
 
     def report(self, question: dict[str, Any]) -> str:
@@ -175,10 +183,12 @@ def moment(seconds: float) -> str:
 
 def _shown(names: Sequence[str], made: Mapping[str, Callable[[], Section]]) -> list[Section]:
     """The sections of a tab, without those that have nothing to say; one that fails says why."""
-    found = []
+    found, said = list[Section](), set[str]()
     for name in names:
         try:
             found.append(made[name]())
         except (ValueError, RefusedError) as error:  # whose text is its sentence
-            found.append(Section(name, name.capitalize(), (f"This cannot be shown yet. {error}",)))
+            if str(error) not in said:  # once in a tab
+                found.append(Section(name, TITLES.get(name, name.capitalize()), (str(error),)))
+            said.add(str(error))
     return [one for one in found if one.sentences or one.parts]

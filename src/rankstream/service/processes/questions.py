@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from rankstream._core.terminal import as_json
+from rankstream._core.watch import Deadline
 from rankstream.data.assortments import Assortments
 from rankstream.data.change import RecordCounts
 from rankstream.data.counts import ChoiceCounts
@@ -27,6 +29,10 @@ from rankstream.streams.live import Live, Record
 from rankstream.streams.record import RecordLevels
 
 MAX_MODELS = 20  # models that are kept in memory
+SEARCH_SECONDS = 20.0
+"""Seconds by the clock after which a search ends with the best offer so far: a busy machine may need more than a minute
+for two CPU seconds, and a question is given up then. No benchmark chose it.
+"""
 NO_PRICES = "This market's model has no prices: give each offer as a list of items."
 
 
@@ -109,12 +115,14 @@ class Answerer:
     def decide(self, question: dict[str, Any]) -> dict[str, Any]:
         """The offer that earns most."""
         model = self.model(question)
-        return {**best_offer(model, **said_of(question, model)).to_json(), "warnings": fit_warnings(model.about)}
+        found = best_offer(model, watch=Deadline(inf, timeout=SEARCH_SECONDS), **said_of(question, model))
+        return {**found.to_json(), "warnings": fit_warnings(model.about)}
 
     def next_offer(self, question: dict[str, Any]) -> dict[str, Any]:
         """The offer to try next, by the counts that the model is learned from."""
         _, counts = self.learned(question)
-        found = next_offer(counts, **said_of(question, counts.assortments))
+        enough = Deadline(inf, timeout=SEARCH_SECONDS)
+        found = next_offer(counts, watch=enough, **said_of(question, counts.assortments))
         return {**found.to_json(), "warnings": fit_warnings(self.model(question).about)}
 
     def counts(self, question: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 // @ts-check
 // Before and after: any two periods of the shares over time, compared item by item.
 
-import { draw, drawAll } from "./charts.js";
+import { draw, drawAll, points } from "./charts.js";
 import { byId, element } from "./server.js";
 
 const HEADS = ["item", "before", "after", "change, points"];
@@ -60,8 +60,9 @@ function show(source, values, [from, to, later, last]) {
   draw(figure);
   figure.hidden = !rows.length;
   const text = (/** @type {Share} */ share) => `${(100 * share[0]).toFixed(1)} % [${(100 * share[1]).toFixed(1)}, ${(100 * share[2]).toFixed(1)}]`;
-  const cells = rows.map((/** @type {any} */ one) => element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, one.item)), ...[text(one.was), text(one.is), `${one.change > 0 ? "+" : ""}${one.change.toFixed(1)}`].map((cell, place) => element("td", { class: "number", "data-title": HEADS[place + 1] }, cell))));
+  const cells = rows.map((/** @type {any} */ one) => element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, one.item)), ...[text(one.was), text(one.is), points(one.change)].map((cell, place) => element("td", { class: "number", "data-title": HEADS[place + 1] }, cell))));
   const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
   const caption = `${(source.querySelector("figcaption")?.textContent ?? "Shares").replace(/ over time.*/, "")}, with 95 % intervals`;
+  byId("periods-note").textContent = `Pale bars are within noise.${caption.includes("all choices") ? " Shares of all choices also move with stock and prices: the verdict above compares equal offers." : ""}`;
   byId("periods-table").replaceChildren(rows.length ? element("div", { class: "scroll stacks", tabindex: "0", role: "region", "aria-label": "Shares of two periods" }, element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...cells))) : element("p", {}, "There were no such choices in both of these periods."));
 }
