@@ -3,6 +3,7 @@
 import itertools
 import json
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from decide_cases import cases, make_model
 from naive_prices_decide import ranked_offers as ranked_at_prices
 from rankstream import Assortments, Bootstrap, ChoiceCounts, estimate
 from rankstream._core.types import Label
-from rankstream._core.watch import unwatched
+from rankstream._core.watch import Deadline, seconds_left, unwatched
 from rankstream.cli.app import make_app
 from rankstream.decide import best_offer
 from rankstream.decide import intervals as uncertainty
+from rankstream.decide.best import Budget
 from rankstream.decide.context import Nearness, nearness
 from rankstream.decide.decision import Units, change_lines, summary
 from rankstream.decide.engines import selection as engines
@@ -286,3 +288,8 @@ def test_too_little_time_for_intervals_is_said(shop: Path) -> None:
     done = decide(shop, "--budget", 0)
     assert done.exit_code == 0
     assert "No intervals: the refits did not finish in time. Allow more with --budget." in done.stderr
+
+
+def test_a_budget_ends_when_whoever_watches_has_had_enough() -> None:
+    assert seconds_left(Budget(10.0, unwatched)) > 9.0
+    assert seconds_left(Budget(10.0, Deadline(inf, timeout=0.0))) <= 0.0

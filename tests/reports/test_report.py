@@ -105,7 +105,7 @@ def test_a_page_says_what_there_is_to_say(made: tuple[Path, Any]) -> None:
     ]  # fmt: skip
     assert "402 records" in words
     assert "2 were skipped" in words
-    assert re.search(r"at least \d+ % of this distance remains with any ranking model \(proven\)", words)
+    assert re.search(r"At least \d+ % of this distance remains with any ranking model \(proven\)", words)
     assert "Intervals come from 3 bootstrap refits" in words
     assert page.texts["p"][0] == "1 January 2024 to 17 January 2024 · 400 visits"
     assert "today's offer earns" in words
@@ -121,7 +121,7 @@ def test_a_page_says_what_there_is_to_say(made: tuple[Path, Any]) -> None:
     assert sum(worth[item] * (1 + HOSTILE.index(item)) for item in best["offer"]) == pytest.approx(best["value"])
     rows = [cells for cells in page.texts["tr"] if cells.startswith("0")]
     assert len(best["by_size"]) == len(HOSTILE) + 1
-    assert any(f"{best['by_size']['5']:.4g}" in row for row in page.texts["tr"]), rows
+    assert any(f"{100 * best['by_size']['5']:.4g}" in row for row in page.texts["tr"]), rows
 
 
 def test_colours_follow_the_reader(made: tuple[Path, Any]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rankstream.decide import best_offer
 from rankstream.service.intervals import Intervals, Refits
 from rankstream.service.processes import questions, refits
 from service_pages import ask, cafe
@@ -62,13 +63,19 @@ def test_the_best_offer_and_the_next(cafe: Shop) -> None:
 
 def test_a_search_ends_by_the_clock_where_the_machine_is_busy(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two CPU seconds may take minutes then, and whoever asks has the best offer so far."""
-    question = {"margins": {"tea": 1.0, "pie": 3.0, "cake": 2.0, "nothing": 0.0}, "budget": 2.0}
-    assert ask(cafe, "cafe", "decide", question).json()["decision"]["proven"]
-    monkeypatch.setattr(questions, "SEARCH_SECONDS", 0.0)
-    answer = ask(cafe, "cafe", "decide", question)
-    assert answer.status_code == 200
-    assert not answer.json()["decision"]["proven"]
-    assert ask(cafe, "cafe", "next-offer", question).status_code == 200
+    watches = list[Any]()
+
+    def search(model: Any, watch: Any, **said: Any) -> Any:
+        watches.append(watch)
+        return best_offer(model, watch=watch, **said)
+
+    monkeypatch.setattr(questions, "best_offer", search)
+    question = {"margins": {"tea": 1.0, "pie": 3.0, "cake": 2.0}, "no_choice": "nothing"}
+    for seconds in (0.0, 1e6):
+        monkeypatch.setattr(questions, "SEARCH_SECONDS", seconds)
+        assert ask(cafe, "cafe", "decide", question).status_code == 200
+        assert ask(cafe, "cafe", "next-offer", question).status_code == 200
+    assert [watch("searching") for watch in watches] == [True, False]
 
 
 @pytest.mark.parametrize("settings", [{"half_life": 50}, {"window": 60}, {"detect": True}])

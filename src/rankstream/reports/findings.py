@@ -10,12 +10,12 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import DriftReport
 from rankstream.data.prices import split_label
 from rankstream.data.readers.reading import Reading
-from rankstream.decide.decision import Decision, explanation, named, summary
+from rankstream.decide.decision import Decision, explanation, summary
 from rankstream.evaluate.comparison import HELD_OUT, Comparison
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Chart, Section, percent, table
 from rankstream.reports.origin import MIN_DATE, account_of
-from rankstream.reports.overview import offers_table
+from rankstream.reports.overview import differences, offers_table
 from rankstream.reports.sections import joined
 
 MOST_LINES = 10
@@ -94,7 +94,7 @@ def _over_time(
     totals = np.maximum(sizes, 1e-9)[:, None]
     shares = tallies[:, order] / totals
     ends = np.stack([shares, *wilson(shares, np.broadcast_to(totals, shares.shape))], axis=-1).tolist()
-    cells = [found if size else [None] * len(order) for found, size in zip(ends, sizes, strict=True)]
+    cells: list[Any] = [found if size else [None] * len(order) for found, size in zip(ends, sizes, strict=True)]
     lines = [at for at in order if names[at] != nothing][:MAX_TREND_LINES]
     dated = times[0][0] >= MIN_DATE
     began = [datetime.fromtimestamp(one, UTC).strftime("%Y-%m-%d %H:%M") if dated else f"{one:g}" for one, _ in times]
@@ -142,23 +142,28 @@ def comparison_section(found: Comparison, notes: Sequence[str] = ()) -> Section:
 def offer_section(found: Decision) -> Section:
     """The best offer, why it is that one, and what the best offer of each size is worth."""
     rows = [
-        (named(offer), f"{value:.4g}", "" if not place else f"{found.value - value:.3g}")
+        (
+            differences(found.offer, offer) if place else joined(offer, len(offer)),
+            f"{100 * value:.4g}",
+            f"{100 * (found.value - value):.3g}" if place else "",
+        )
         for place, (offer, value) in enumerate(
             [(found.offer, found.value), *((one.offer, one.value) for one in found.runners_up)]
         )
     ]
-    parts: list[Any] = [table("The best offers", ("offer", "value per customer", "less than the best"), rows)]
+    heads = ("the best offer, and what differs in the next", "value per 100 customers", "less than the best")
+    parts: list[Any] = [table("The best offers", heads, rows)]
     sizes = found.by_size
     if len(sizes) > 1:
         before = [float("nan"), *list(sizes.values())[:-1]]
         worth = [
-            (str(size), f"{value:.4g}", "" if np.isnan(less) else f"{value - less:+.3g}")
+            (str(size), f"{100 * value:.4g}", "" if np.isnan(less) else f"{100 * (value - less):+.3g}")
             for (size, value), less in zip(sizes.items(), before, strict=True)
         ]
-        shown = table(
-            "The best value for each number of items", ("items", "value per customer", "one more adds"), worth
-        )
-        values = [{"size": size, "value": value, "chosen": size == len(found.offer)} for size, value in sizes.items()]
+        heads = ("items", "value per 100 customers", "one more adds")
+        shown = table("The best value for each number of items", heads, worth)
+        chosen = len(found.offer)
+        values = [{"size": size, "value": value, "chosen": size == chosen, "per": 100} for size, value in sizes.items()]
         parts.append(Chart("sizes", "The value of shelf space", values, shown))
     shares = table(
         "What customers take from the offer", ("item", "share"),

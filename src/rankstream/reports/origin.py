@@ -182,6 +182,14 @@ def account_of(reading: "Reading", counts: "ChoiceCounts") -> Iterator[str]:
     yield from filter(None, (*reading.notes, reading.problems.summary()))
 
 
+def remainder(distance: float, least: float) -> str:
+    """Return which part of a distance from the data is proven to remain, in plain words."""
+    if distance <= 1e-9:
+        return "The model fits the observed shares exactly."
+    part = 100 * max(0.0, min(1.0, least / distance))
+    return f"At least {part:.0f} % of this distance remains with any ranking model (proven)."
+
+
 def proven(model: "Model", intervals: str) -> list[str]:
     """Return where the model comes from, and what is proven about it, in plain words."""
     rankings = len(getattr(model, "weights", ())) if kind_of(model) == "rankings" else None
@@ -190,9 +198,6 @@ def proven(model: "Model", intervals: str) -> list[str]:
     distance, least = (numbers.get(name) for name in ("distance", "proven_least_distance"))
     if not isinstance(distance, int | float) or not isinstance(least, int | float):
         words.append("The model file has no certificate: `rankstream fit` writes one.")
-    elif distance <= 1e-9:
-        words.append("In plain words: it fits the observed shares exactly.")
     else:
-        part = 100 * max(0.0, min(1.0, least / distance))
-        words.append(f"In plain words: at least {part:.0f} % of this distance remains with any ranking model (proven).")
+        words.append(remainder(distance, least))
     return [*words, *prediction_lines(model.about), intervals]

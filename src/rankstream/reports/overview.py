@@ -15,21 +15,11 @@ from rankstream.models.answers import Substitution
 from rankstream.models.prices import levels_of
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Section, TableBlock, percent, share_and_ends, table
-from rankstream.reports.origin import period_of
 from rankstream.reports.sections import gained, joined
 
 MIN_PRICE_EFFECT = 0.05
 """Relative: an item whose share falls by less between its lowest and its highest price is not worth a finding."""
 ACTIONS = {"drop": "Delist", "add": "List", "swap": "Swap", "price": "Reprice"}
-
-
-def period_line(times: tuple[float, float] | None, choices: float) -> str:
-    """Return the period and the number of visits, below the title.
-
-    >>> period_line((1772438400.0, 1788100000.0), 40000.0)
-    '2 March 2026 to 30 August 2026 · 40,000 visits'
-    """
-    return " · ".join(filter(None, (period_of(times), plural(choices, "visit"))))
 
 
 def findings_section(
@@ -119,7 +109,7 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
         words, sure = differences(around.present, found.offer), _sure(around.gain, around.gain_interval, units)
         rows.insert(0, ("Best offer", words, units.change(around.gain), sure))
         gain = f"{units.change(around.gain)} per {units.customers:,} visits"
-        sentences.insert(0, f"{words[:1].upper()}{words[1:]}: {gain}, {sure}.")
+        sentences.insert(0, f"The best offer earns {gain} against today's offer: {sure}.")
     if not rows:
         sentences.insert(0, "No change was found that earns more: keep today's offer.")
         return Section("advice", "What to do", tuple(sentences))
@@ -130,7 +120,7 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
     return Section("advice", "What to do", tuple(sentences), (table("Gains against today's offer", head, rows, 2),))
 
 
-def differences(present: tuple[Label, ...], offer: tuple[Label, ...]) -> str:
+def differences(present: tuple[Label, ...], offer: tuple[Label, ...], briefly: bool = False) -> str:
     """Return how one offer differs from another: items that come and go, and prices that change.
 
     >>> differences(("tea @ 3.00", "pie"), ("tea @ 3.50", "cake"))
@@ -139,42 +129,34 @@ def differences(present: tuple[Label, ...], offer: tuple[Label, ...]) -> str:
     before, after = (dict(map(split_label, labels)) for labels in (present, offer))
     comes = [label for label in offer if split_label(label)[0] not in before]
     goes = [label for label in present if split_label(label)[0] not in after]
-    parts = [f"add {named(tuple(comes))}"] * bool(comes) + [f"drop {named(tuple(goes))}"] * bool(goes)
-    parts += [
-        f"price {item} at {price:.2f} (now {before[item]:.2f})"
-        for item, price in after.items()
-        if item in before and price != before[item]
-    ]
-    return "; ".join(parts)
+    most = 4 if briefly else len(offer) + len(present)
+    parts = [f"add {joined(comes, most)}"] * bool(comes) + [f"drop {joined(goes, most)}"] * bool(goes)
+    prices = [(item, price) for item, price in after.items() if item in before and price != before[item]]
+    if briefly:
+        return "; ".join([*parts, *([plural(len(prices), "other price")] if prices else [])])
+    return "; ".join([*parts, *(f"price {item} at {price:.2f} (now {before[item]:.2f})" for item, price in prices)])
 
 
 def offers_table(counts: ChoiceCounts, caption: str, most: int) -> tuple[tuple[Label, ...], TableBlock]:
     """Return the most frequent offer, and a table of what differs from it in others, the most frequent first."""
     offers, order = counts.assortments.offers, (-counts.totals).argsort(kind="stable").tolist()
-    usual = offers[order[0]]
+    usual, totals = offers[order[0]], counts.totals.round(1)
     rows = [
-        (_briefly(usual, offers[place]) or "the most frequent offer", f"{round(counts.totals[place], 1):,.12g}")
+        (differences(usual, offers[place], briefly=True) or "the most frequent offer", f"{totals[place]:,.12g}")
         for place in order
-        if counts.totals[place] > 0.0
+        if totals[place] > 0.0
     ]
     heads = ("what differs from the most frequent offer", "choices")
     return usual, table(caption, heads, rows, most=most, which="most frequent")
-
-
-def _briefly(usual: tuple[Label, ...], offer: tuple[Label, ...]) -> str:
-    """Return how an offer differs from the most frequent one, in a cell: the first items, and how many prices."""
-    before, after = (dict(map(split_label, labels)) for labels in (usual, offer))
-    more, less = ([item for item in one if item not in other] for one, other in ((after, before), (before, after)))
-    prices = sum(item in before and price != before[item] for item, price in after.items())
-    parts = [f"with {joined(more, 4)}"] * bool(more) + [f"without {joined(less, 4)}"] * bool(less)
-    return "; ".join([*parts, *([f"{plural(prices, 'other price')}"] if prices else [])])
 
 
 def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> str:
     if interval is None:
         return "certainty not estimated"
     how = "a clear gain" if interval[0] > 0.0 < gain else "within noise"
-    return f"{how}{units.ends(interval, '.3g')}"
+    largest = units.customers * max(map(abs, interval))
+    digits = 3 if largest < 1.0 else 2 if largest < 100.0 else 0
+    return f"{how}{units.ends(interval, f'.{digits}f')}"
 
 
 def change_section(report: DriftReport | None, reason: str = "") -> Section:

@@ -10,7 +10,6 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import restrict
 from rankstream.models.answers import Substitution
 from rankstream.models.fit_warnings import fit_warnings, interval_words
-from rankstream.models.prices import everything
 from rankstream.models.protocol import ChoiceModel
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Chart, Section, TableBlock, brief, percent, share_and_ends, table
@@ -22,7 +21,6 @@ MOST_DRAWN = 20
 MATRIX = 12
 """Items up to which the table of who gains has a column for each."""
 MOST_LINES, MOST_CURVES = 8, 30
-MAX_LISTED_PRICES = 6  # items whose usual prices are listed in a sentence
 """Items in the chart and in the table of demand by price."""
 NAMED = 5
 """Substitutes that a row names where there are more."""
@@ -104,13 +102,8 @@ def types_section(
 
 
 def at_usual(model: Any) -> list[str]:
-    """At which prices an answer about everything is; nothing for a model without prices."""
-    levels = model.price_levels
-    if levels is None:
-        return []
-    priced = [label for label in everything(model) if levels.of(label)[1] is not None]
-    listed = f": {joined(priced)}" if len(priced) <= MAX_LISTED_PRICES else ""
-    return [f"All prices are the usual (most frequent) ones{listed}."]
+    """At which prices an answer about everything is, as names show them; nothing for a model without prices."""
+    return [] if model.price_levels is None else ["All prices are the usual (most frequent) ones."]
 
 
 def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None = None, model: Any = None) -> Section:

@@ -30,6 +30,7 @@ from rankstream.service.storage.writer import Work, Writer
 R = TypeVar("R")
 SWEEP_SECONDS = 60.0
 QUESTION_SECONDS = 60.0  # seconds after which a question is given up
+SLOW_SECONDS = 180.0  # the same of questions that take long: on a busy machine a process needs a minute to begin
 REFIT_SECONDS = 300.0  # seconds after which refits for intervals are given up
 NO_ANSWER = "The answer could not be computed: try again later."
 UPLOAD_TIMES = (QUESTION_SECONDS, None)  # seconds to look at a file that was uploaded, and to import what was looked at
@@ -84,7 +85,8 @@ class Service:
         self._probe: Future[None] | None = None  # the last write that was tried, and when
         self._probed = 0.0
         self.quick = Worker("processes.batch_reader", str(folder), timeout=QUESTION_SECONDS)
-        self.slow, self.reading_large = (Worker(beside=self.quick, timeout=QUESTION_SECONDS) for _ in range(2))
+        limits = SLOW_SECONDS, QUESTION_SECONDS
+        self.slow, self.reading_large = (Worker(beside=self.quick, timeout=one) for one in limits)
         self.refitting = Worker("processes.refits", str(folder), timeout=REFIT_SECONDS)
         self.looking, self.importing = (Worker("processes.importer", str(folder), timeout=one) for one in UPLOAD_TIMES)
         self.fitting = Worker(beside=self.importing)

@@ -64,22 +64,24 @@ function nameAxis(names, left) {
   return { domain: names, label: null, tickSize: 0, tickFormat: (/** @type {string} */ name) => short(name, Math.floor((left - 14) / LETTER)) };
 }
 
-/** @param {Bar[]} values @param {number} width */
+/** Names are left of the bars; on a telephone, long ones such as customer types are above them. @param {Bar[]} values @param {number} width */
 function bars(values, width) {
-  const names = values.map((one) => one.name), left = leftMargin(names, width);
+  const names = values.map((one) => one.name), wanted = LETTER * Math.max(...names.map((name) => name.replace(/ @ [\d.]+/g, "").length));
+  const isAbove = width < 480 && wanted > 0.6 * width, left = isAbove ? 8 : leftMargin(names, width), row = isAbove ? 42 : 26;
   const most = Math.max(...values.map((one) => one.high ?? one.share), 1e-6);
-  const ends = values.filter((one) => one.low !== undefined);
+  const ends = values.filter((one) => one.low !== undefined), down = isAbove ? 8 : 0;
   return plot({
-    width, marginLeft: left, marginRight: 8, marginTop: 4, marginBottom: 40, height: 48 + 26 * values.length,
+    width, marginLeft: left, marginRight: 8, marginTop: 4, marginBottom: 40, height: 48 + row * values.length,
     x: { domain: [0, 100 * most * (1 + 60 / Math.max(120, width - left - 68))], label: "% of customers", grid: true, ticks: Math.min(6, width / 90) },
-    y: nameAxis(names, left), color: { type: "identity" },
+    y: isAbove ? { domain: names, axis: null } : nameAxis(names, left), color: { type: "identity" },
     marks: [
-      Plot.barX(values, { x: (/** @type {Bar} */ one) => 100 * one.share, y: "name", fill: (/** @type {Bar} */ one) => (one.muted ? SOFT : PLAIN), insetTop: 3, insetBottom: 3, rx: 2 }),
-      Plot.ruleY(ends, { x1: (/** @type {Bar} */ one) => 100 * (one.low ?? 0), x2: (/** @type {Bar} */ one) => 100 * (one.high ?? 0), y: "name", stroke: "var(--ink)", strokeWidth: 1.5, marker: "tick" }),
+      Plot.barX(values, { x: (/** @type {Bar} */ one) => 100 * one.share, y: "name", fill: (/** @type {Bar} */ one) => (one.muted ? SOFT : PLAIN), insetTop: 3 + 2 * down, insetBottom: 3, rx: 2 }),
+      Plot.ruleY(ends, { x1: (/** @type {Bar} */ one) => 100 * (one.low ?? 0), x2: (/** @type {Bar} */ one) => 100 * (one.high ?? 0), y: "name", dy: down, stroke: "var(--ink)", strokeWidth: 1.5, marker: "tick" }),
       Plot.text(values, {
-        x: (/** @type {Bar} */ one) => 100 * Math.max(one.share, one.high ?? 0), y: "name", dx: 6, textAnchor: "start", fill: "var(--ink)",
+        x: (/** @type {Bar} */ one) => 100 * Math.max(one.share, one.high ?? 0), y: "name", dx: 6, dy: down, textAnchor: "start", fill: "var(--ink)",
         text: (/** @type {Bar} */ one) => percent(one.share),
       }),
+      ...(isAbove ? [Plot.text(values, { x: 0, y: "name", dy: -10, textAnchor: "start", fill: "var(--ink)", text: (/** @type {Bar} */ one) => short(one.name, Math.floor(width / LETTER)) })] : []),
       Plot.ruleX([0], { stroke: "var(--line)" }),
     ],
   });
@@ -246,15 +248,16 @@ function behind(values, width) {
   });
 }
 
-/** The best value of each size. @param {{size: number, value: number, chosen?: boolean}[]} values @param {number} width */
+/** The best value of each size, per so many customers. @param {{size: number, value: number, chosen?: boolean, per?: number}[]} values @param {number} width */
 export function sizes(values, width) {
+  const per = values[0]?.per ?? 1000, many = `per ${per.toLocaleString("en")} customers`, y = (/** @type {any} */ one) => per * one.value;
   return plot({
     width, height: Math.max(200, Math.min(300, 0.45 * width)), marginLeft: 52, marginRight: 16, marginTop: 30, marginBottom: 40,
-    x: { label: "items on offer", tickFormat: "d", ticks: Math.min(values.length, width / 50) }, y: { label: "value per 1,000 customers", grid: true, nice: true, ticks: 5 },
+    x: { label: "items on offer", tickFormat: "d", ticks: Math.min(values.length, width / 50) }, y: { label: `value ${many}`, grid: true, nice: true, ticks: 5 },
     marks: [
-      Plot.lineY(values, { x: "size", y: (/** @type {any} */ one) => 1000 * one.value, stroke: PLAIN, strokeWidth: 2 }),
-      Plot.dot(values, { x: "size", y: (/** @type {any} */ one) => 1000 * one.value, fill: PLAIN, r: (/** @type {any} */ one) => (one.chosen ? 6 : 3.5) }),
-      Plot.tip(values, Plot.pointer({ x: "size", y: (/** @type {any} */ one) => 1000 * one.value, fill: "var(--paper)", stroke: "var(--line)", title: (/** @type {any} */ one) => `${one.size} items: ${(1000 * one.value).toPrecision(4)} per 1,000 customers` })),
+      Plot.lineY(values, { x: "size", y, stroke: PLAIN, strokeWidth: 2 }),
+      Plot.dot(values, { x: "size", y, fill: PLAIN, r: (/** @type {any} */ one) => (one.chosen ? 6 : 3.5) }),
+      Plot.tip(values, Plot.pointer({ x: "size", y, fill: "var(--paper)", stroke: "var(--line)", title: (/** @type {any} */ one) => `${one.size} items: ${y(one).toPrecision(4)} ${many}` })),
     ],
   });
 }

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rankstream.reports.blocks import ago, percent
+from rankstream.reports.origin import remainder
 from rankstream.service.hub import Service, age_of
 from rankstream.service.intervals import Intervals
 from rankstream.service.limits import RefusedError
@@ -16,7 +17,6 @@ from rankstream.service.storage.states import PublishedModel
 
 PART_SECONDS = 20.0  # seconds that the script of a page waits for the panels before it asks again
 FRESH_SECONDS = 5.0  # seconds for which panels are given out again although there is a newer model
-MAX_TOP_ITEMS = 3  # best sellers of a market in the list of all
 
 
 class Pages:
@@ -101,8 +101,6 @@ def overview_of(service: Service, row: MarketRow) -> dict[str, Any]:
     """A market in the list of all: choices, the last one, what sells most, and how well the model fits."""
     published, listing = service.published.of(row), service.published.listing(row) or {"items": []}
     facts = {} if published is None else published.facts
-    nothing = row.settings.get("no_choice") or listing.get("no_choice")
-    bought = sorted((one for one in listing["items"] if one["label"] != nothing), key=lambda one: -float(one["chosen"]))
     total = sum(one["chosen"] for one in listing["items"])
     choices, is_file = facts.get("choices", total), facts.get("is_file")
     last = facts.get("last") if is_file else service.last_arrival(row)
@@ -110,7 +108,7 @@ def overview_of(service: Service, row: MarketRow) -> dict[str, Any]:
     when = "" if last is None else f"{day.day} {day:%b %Y}" if is_file else f"{ago(time.time() - last)} ago"
     return {
         "facts": service.facts(row), "choices": choices if choices < 1e9 else None, "last": last or 0, "when": when,
-        "top": [(one["label"], one["chosen"] / total) for one in bought[:MAX_TOP_ITEMS]] if total else [],
+        "items": listing["items"], "total": total, "nothing": row.settings.get("no_choice") or listing.get("no_choice"),
         "model": None if published is None else model_header(row, published), "progress": listing.get("progress"),
     }  # fmt: skip
 
@@ -118,18 +116,14 @@ def overview_of(service: Service, row: MarketRow) -> dict[str, Any]:
 def proven(facts: dict[str, Any]) -> list[str]:
     """What is proven of a published model, in plain words.
 
-    >>> proven({"choices": 1200.0, "distance": 0.04, "least": 0.03, "gap": 0.01})[1]
-    'The model is 0.0400 from the observed shares. At least 75 % of that remains with any ranking model (proven).'
+    >>> proven({"choices": 1200.0, "distance": 0.04, "least": 0.03, "gap": 0.01})[2]
+    'At least 75 % of this distance remains with any ranking model (proven).'
     """
     words = [f"The model is based on {facts['choices']:,.0f} choices; older ones may count for less."]
     distance, least = facts["distance"], facts["least"]
     if distance is None or least is None:
         return [*words, "Nothing is proven about it yet."]
-    if distance <= 1e-9:
-        return [*words, "It fits the observed shares exactly."]
-    part = 100 * max(0.0, min(1.0, least / distance))
-    rest = f"At least {part:.0f} % of that remains with any ranking model (proven)."
-    return [*words, f"The model is {distance:.4f} from the observed shares. {rest}"]
+    return [*words, f"The model is {distance:.4f} from the observed shares.", remainder(distance, least)]
 
 
 def listed_items(row: MarketRow, listing: dict[str, Any], fields: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:

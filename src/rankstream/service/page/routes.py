@@ -113,8 +113,7 @@ def page_routes(pages: Pages) -> APIRouter:
         holder = service.tokens.holder(header_of(request))
         found = [overview_of(service, row) for row in service.rows() if holder.allows("read", row.name)]
         most = service.limits.upload if holder.allows("manage", None) else 0
-        scale = max((one["top"][0][1] for one in found if one["top"]), default=1.0)
-        return page("markets.html", markets=found, has_tokens=service.tokens.any, most=most, scale=scale)
+        return page("markets.html", markets=found, has_tokens=service.tokens.any, most=most)
 
     @router.get("/login")
     async def ask_for_token(to: str = "/") -> Response:

@@ -77,12 +77,23 @@ function earned(given) {
 
 /** Ask, and ask again where the server had no time for it. @param {string} how @param {any} body @param {AbortSignal} signal */
 async function patiently(how, body, signal) {
-  for (let tries = 1; ; tries += 1) {
-    try { return await ask(how, body, signal); } catch (error) {
-      if (!(error instanceof Refused) || ![429, 503].includes(error.status) || tries >= TRIES) throw error;
-      byId("searching").textContent = "The server is busy. Still searching …";
-      await new Promise((resolve) => setTimeout(resolve, 1000 * (error.wait || 1)));
+  const began = Date.now(), place = byId("searching");
+  let words = "Searching …";
+  const say = () => { if (!signal.aborted) place.textContent = `${words} ${Date.now() - began < 3000 ? "" : `${Math.round((Date.now() - began) / 1000)} s`}`; };
+  const timer = setInterval(say, 1000);
+  say();
+  try {
+    for (let tries = 1; ; tries += 1) {
+      try { return await ask(how, body, signal); } catch (error) {
+        if (!(error instanceof Refused) || ![429, 503].includes(error.status) || tries >= TRIES) throw error;
+        words = "The server is busy. Still searching …";
+        say();
+        await new Promise((resolve) => setTimeout(resolve, 1000 * (error.wait || 1)));
+      }
     }
+  } finally {
+    clearInterval(timer);
+    if (!signal.aborted) place.textContent = "";
   }
 }
 
@@ -106,7 +117,6 @@ export async function advise() {
   try {
     const answer = await patiently("decide", constraints(margins()), new AbortController().signal);
     const decision = answer.decision.decision ?? answer.decision, now = present(), offer = /** @type {string[]} */ (decision.offer ?? answer.decision.offer);
-    byId("searching").textContent = "";
     const gain = decision.value - (decision.context?.present_value ?? NaN), words = differences(now, offer);
     place.replaceChildren(...(!words.length || !(gain > 0)
       ? [element("p", {}, "Today's shelf is the best offer by this model. ", link("See why"))]
@@ -122,7 +132,7 @@ export async function advise() {
 function differences(now, offer) {
   const same = (/** @type {string} */ label, /** @type {string[]} */ others) => others.find((other) => itemOf(other) === itemOf(label));
   const listed = (/** @type {string[]} */ texts) => `${texts.slice(0, 5).join(", ")}${texts.length > 5 ? ` and ${texts.length - 5} more` : ""}`;
-  const added = offer.filter((label) => !same(label, now)).map(nameOf), gone = now.filter((label) => !same(label, offer)).map((label) => nameOf(label, false));
+  const added = offer.filter((label) => !same(label, now)).map((label) => nameOf(label)), gone = now.filter((label) => !same(label, offer)).map((label) => nameOf(label, false));
   const priced = offer.filter((label) => same(label, now) && !now.includes(label)).map((label) => `${nameOf(label)} (now ${priceOf(same(label, now) ?? "")})`);
   /** @type {[string, string, string[]][]} */
   const kinds = [["added", "Add", added], ["gone", "Drop", gone], ["altered", "Price", priced]];
@@ -141,15 +151,12 @@ async function search(event) {
   try {
     const given = margins();
     if (!Object.keys(given).length) throw new Error("No item has a margin or a cost. Type at least one, or choose a file.");
-    byId("searching").textContent = "Searching …";
     const answer = await patiently(how, constraints(given), signal);
     const decision = answer.decision.decision ?? answer.decision;
     show(place, { ...decision, offer: answer.decision.offer }, how, given);
-    byId("searching").textContent = "";
     await lookForIntervals({ ...decision, offer: answer.decision.offer }, given, signal);
   } catch (error) {
     if (isAbort(error)) return;
-    byId("searching").textContent = "";
     place.replaceChildren();
     problem.textContent = error instanceof Error ? error.message : String(error);
   }
