@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rankstream.decide import best_offer
+from rankstream.service import intervals
 from rankstream.service.intervals import Intervals, Refits
 from rankstream.service.processes import questions, refits
 from service_pages import ask, cafe
@@ -113,10 +114,15 @@ def test_a_market_that_is_too_large_for_refits_says_so(tmp_path: Path, monkeypat
         one.settle("cafe", served="sparse")
         one.learn()
         assert "400 offers, 64 items" in with_intervals(one, "cafe", [OFFER])["intervals"]
-        monkeypatch.setattr(one.service.refitting, "ask", lambda _: (503, "It died."))
-        one.send("bar", CAFE)
-        one.learn()
+        with monkeypatch.context() as busy:
+            busy.setattr(one.service.refitting, "ask", lambda _: (503, "It died."))
+            one.send("bar", CAFE)
+            one.learn()
+            assert "took too long" in with_intervals(one, "bar", [OFFER])["intervals"]
+        monkeypatch.setattr(refits, "MAX_SIZES", (400, 64, 4000))
         assert "took too long" in with_intervals(one, "bar", [OFFER])["intervals"]
+        monkeypatch.setattr(intervals, "RETRY_SECONDS", 0.0)  # some minutes later
+        assert "from refits" in with_intervals(one, "bar", [OFFER])["intervals"]
 
 
 def test_refits_of_a_model_that_was_replaced_are_not_given_up(tmp_path: Path) -> None:

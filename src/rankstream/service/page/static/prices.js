@@ -3,7 +3,7 @@
 
 import { draw } from "./charts.js";
 import { told } from "./memory.js";
-import { amount, ask, byId, element, items } from "./server.js";
+import { ask, byId, element, items } from "./server.js";
 
 const HEADS = ["item", "cost", "usual price", "best price", "earns at usual price", "earns at best price"];
 const LOOK = 4000; // milliseconds until intervals are looked for again
@@ -57,7 +57,7 @@ export function begin() {
     const worth = (/** @type {{price: number, share: number}} */ one) => (one.price - cost) * one.share;
     const best = points.filter((one) => one.item === name).reduce((one, other) => (worth(other) > worth(one) ? other : one));
     const now = points.find((one) => one.item === name && one.price === Number(item?.prices[item.usual]));
-    const cells = [cost.toFixed(2), item ? item.prices[item.usual] : "", best.price.toFixed(2), now ? amount(1000 * worth(now)) : "", amount(1000 * worth(best))];
+    const cells = [cost.toFixed(2), item ? item.prices[item.usual] : "", best.price.toFixed(2), ...[now, best].map((one) => (one ? (1000 * worth(one)).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) : ""))];
     return element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, name)), ...cells.map((cell, place) => element("td", { class: place === 2 && best !== now ? "number is-new" : "number", "data-title": HEADS[place + 1] }, cell)));
   });
   const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
