@@ -174,7 +174,9 @@ def offer_section(found: Decision) -> Section:
 
 def read_section(found: Reading) -> Section:
     """What was read, and what was skipped."""
-    counts, words = found.counts, [*account_of(found, found.counts), *(column.sentence for column in found.unused)]
+    counts, skipped = found.counts, found.problems.summary()  # of which a table has the rest
+    words = [one.partition("\n")[0] if one == skipped else one for one in account_of(found, counts)]
+    words += [column.sentence for column in found.unused]
     parts = []
     if found.problems.total:
         first = {one.kind: str(one) for one in reversed(found.problems.first)}

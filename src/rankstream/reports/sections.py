@@ -130,7 +130,7 @@ def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None =
     words = ["What the buyers of an item take when it is not on offer."]
     words += [] if model is None else at_usual(model)
     if len(drawn.items) < len(moves.items):
-        words.append(f"The chart of all items shows the {len(drawn.items)} most chosen of {len(moves.items):,}.")
+        words.append(f"The chart of all items shows the {len(drawn.items)} most chosen of {len(moves.items):,} items.")
     return Section("substitution", "Who gains when an item is gone", tuple(words), parts)
 
 
@@ -169,7 +169,7 @@ def demand_section(curves: Mapping[Label, Mapping[float, Any]]) -> Section:
     listed = [item for item in curves if item in set(largest[:MOST_CURVES])]
     drawn = [item for item in listed if item in set(largest[:MOST_LINES])]
     points = [(item, price, curves[item][price]) for item in listed for price in sorted(curves[item])]
-    rows = [(item, f"{price:.2f}", percent(*share_and_ends(share))) for item, price, share in points]
+    rows = [(item, f"{price:g}", percent(*share_and_ends(share))) for item, price, share in points]
     shown = table("Demand by price", ("item", "price", "share"), rows, most=len(rows))
     values = [_point(share, item=str(item), price=price) for item, price, share in points]
     chart = Chart("demand", "Demand by price", {"drawn": [str(item) for item in drawn], "points": values}, shown)

@@ -50,7 +50,7 @@ export function brief(text, most) {
 /** A name without its price, as charts of all items are at usual prices; of a customer type, each of its items. @param {string} text @param {number} most */
 function short(text, most) {
   const parts = text.split(" > ").map((part) => part.replace(/ @ [\d.]+$/, ""));
-  return text.length <= most ? text : parts.map((part) => brief(part, Math.floor((most - 3 * (parts.length - 1)) / parts.length))).join(" > ");
+  return parts.join(" > ").length <= most ? parts.join(" > ") : parts.map((part) => brief(part, Math.floor((most - 3 * (parts.length - 1)) / parts.length))).join(" > ");
 }
 
 /** @param {string[]} names @param {number} width */
