@@ -129,7 +129,7 @@ def differences(present: tuple[Label, ...], offer: tuple[Label, ...], briefly: b
     before, after = (dict(map(split_label, labels)) for labels in (present, offer))
     comes = [label for label in offer if split_label(label)[0] not in before]
     goes = [label for label in present if split_label(label)[0] not in after]
-    most = 4 if briefly else len(offer) + len(present)
+    most = 3 if briefly else len(offer) + len(present)
     parts = [f"add {joined(comes, most)}"] * bool(comes) + [f"drop {joined(goes, most)}"] * bool(goes)
     prices = [(item, price) for item, price in after.items() if item in before and price != before[item]]
     if briefly:

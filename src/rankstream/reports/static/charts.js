@@ -199,7 +199,7 @@ function flows(values, width, chosen) {
     x: { domain: [0, 1], axis: null }, y: { axis: null, reverse: true }, color: { type: "identity" },
     marks: [
       Plot.areaY(points, { x: "x", y1: "y1", y2: "y2", z: "to", fill: "colour", fillOpacity: 0.35, stroke: "colour", strokeWidth: 1, curve: "bump-x" }),
-      Plot.text([row], { x: 0, y: 0, frameAnchor: "top-left", textAnchor: "start", dy: -14, fontWeight: 600, fill: "var(--ink)", text: () => `Buyers of ${brief(row.item, 40)}` }),
+      Plot.text([row], { x: 0, y: 0, frameAnchor: "top-left", textAnchor: "start", dy: -14, fontWeight: 600, fill: "var(--ink)", text: () => `Buyers of ${brief(row.item, Math.floor(width / LETTER) - 14)}` }),
       Plot.text(bands, { x: 1, y: (/** @type {any} */ one) => one.at + one.part / 2, dx: 8, textAnchor: "start", fill: "var(--ink)", text: (/** @type {any} */ one) => `${short(one.to, Math.floor(right / LETTER) - 8)} ${percent(one.part)}` }),
     ],
   });

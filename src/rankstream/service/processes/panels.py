@@ -134,7 +134,7 @@ def _change_label(found: DriftReport, alarms: Sequence[float], dated: bool) -> s
 def offers_section(counts: ChoiceCounts) -> Section:
     """The offers made most often, by what differs from the most frequent one."""
     usual, shown = offers_table(counts, "Offers and how often customers chose from them", most=MAX_OFFERS)
-    return Section("offers", "Offers", (f"The most frequent offer: {joined(usual, 60)}.",), (shown,))
+    return Section("offers", "Offers", (f"The most frequent offer: {joined(usual, 20)}.",), (shown,))
 
 
 def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, int]]) -> Section:
