@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from playwright.sync_api import Browser, sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
 
 import rankstream as rs
 from service import Served
@@ -39,6 +40,7 @@ def picture(browser: Browser, url: str, name: str, scheme: str, wait: str = "", 
     end = page.evaluate("document.querySelector('main').getBoundingClientRect().bottom")
     height = min(TALL, end + 24)  # no empty space below a short page
     page.screenshot(path=IMAGES / name, clip={"x": 0, "y": 0, "width": width, "height": height})
+    Image.open(IMAGES / name).convert("RGB").quantize(128).save(IMAGES / name, optimize=True)
     context.close()
 
 
@@ -87,20 +89,35 @@ def serve(browser: Browser, folder: Path) -> None:
 
 
 def open_stores(browser: Browser, folder: Path) -> None:
-    """The list of markets of a file with three stores, once the trend of each is there."""
+    """The list of markets of a file with three stores, and the first tab of one, which says what to change."""
     simulate = Path(__file__).parents[1] / "examples" / "shop" / "simulate.py"
     subprocess.run([sys.executable, simulate, folder, "--visits", "5000"], check=True, stdout=subprocess.DEVNULL)
     words = ["open", str(folder / "till.csv"), "--no-choice", "nothing", "--price-columns", "Price", "--by", "Store"]
     command = [str(Path(sys.executable).parent / "rankstream"), *words, "--no-browser", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
         page = browser.new_page(viewport={"width": WIDE, "height": TALL})
-        page.goto(json.loads(process.stdout.readline())["open"])
-        page.locator(".trend svg").nth(2).wait_for(timeout=600_000)  # the list renews itself
-        end = page.evaluate("document.querySelector('main').getBoundingClientRect().bottom")
-        page.screenshot(path=IMAGES / "page-markets.png", clip={"x": 0, "y": 0, "width": WIDE, "height": end})
+        page.set_default_timeout(600_000)
+        page.goto(told["open"])
+        page.locator(".trend svg").nth(2).wait_for()  # the list renews itself
+        whole_page(page, "page-markets.png")
+        page.goto(f"{told['url']}/markets/Old Town#best-offer")
+        page.get_by_label("From a file").set_input_files(folder / "items.csv")
+        page.get_by_label("Currency").fill("EUR")
+        page.locator(".tabs a[href='#overview']").click()
+        page.locator("#advice .figure").wait_for()
+        page.locator("#overview figure[data-kind]:not(:has(svg)):visible").first.wait_for(state="detached")
+        whole_page(page, "page-overview.png")
         page.close()
         process.terminate()
+
+
+def whole_page(page: Page, name: str) -> None:
+    """A page to the end of its content, in few colours: such pictures have large even areas."""
+    end = page.evaluate("document.querySelector('main').getBoundingClientRect().bottom")
+    page.screenshot(path=IMAGES / name, clip={"x": 0, "y": 0, "width": WIDE, "height": min(TALL, end)})
+    Image.open(IMAGES / name).convert("RGB").quantize(128).save(IMAGES / name, optimize=True)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ from decide_cases import cases, make_model
 from naive_prices_decide import ranked_offers as ranked_at_prices
 from rankstream import Assortments, Bootstrap, ChoiceCounts, estimate
 from rankstream._core.types import Label
-from rankstream._core.watch import unwatched
+from rankstream._core.watch import Deadline, seconds_left, unwatched
 from rankstream.cli.app import make_app
 from rankstream.decide import best_offer
 from rankstream.decide import intervals as uncertainty
+from rankstream.decide.best import Budget
 from rankstream.decide.context import Nearness, nearness
 from rankstream.decide.decision import Units, change_lines, summary
 from rankstream.decide.engines import selection as engines
@@ -324,3 +326,8 @@ def test_the_time_that_intervals_need_is_measured(shop: Path, monkeypatch: pytes
     done = decide(shop, "--budget", 9)
     assert done.exit_code == 0, done.output
     assert "Try --budget 40." in done.stderr  # eight seconds so far and twenty, of which refits may have 80 %
+
+
+def test_a_budget_ends_when_whoever_watches_has_had_enough() -> None:
+    assert seconds_left(Budget(10.0, unwatched)) > 9.0
+    assert seconds_left(Budget(10.0, Deadline(inf, timeout=0.0))) <= 0.0

@@ -108,8 +108,8 @@ def test_a_page_says_what_there_is_to_say(made: tuple[Path, Any]) -> None:
         "Compared with other kinds of models", "Data",
     ]  # fmt: skip
     assert "402 records" in words
-    assert "2 were skipped" in words
-    assert re.search(r"at least \d+ % of this distance remains with any ranking model \(proven\)", words)
+    assert "2 records were skipped" in words
+    assert re.search(r"At least \d+ % of this distance remains with any ranking model \(proven\)", words)
     assert "Intervals come from 3 bootstrap refits" in words
     assert page.texts["p"][0] == "1 January 2024 to 17 January 2024 · 400 visits"
     assert "today's offer earns" in words

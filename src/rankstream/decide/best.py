@@ -159,7 +159,7 @@ class Budget:
 
     def left(self, share: float = 1.0) -> float:
         """Return the seconds left (see ``seconds_left``)."""
-        return self.clock.left(share)
+        return min(self.clock.left(share), seconds_left(self.watch, share))
 
 
 def _decision(problem: OfferProblem, answer: EngineAnswer) -> Decision:

@@ -183,9 +183,9 @@ class Units:
         many = "customer" if self.customers == 1 else f"{self.customers:,} customers"
         return f"{self.amount(value)} per {many}"
 
-    def ends(self, ends: tuple[float, float] | None) -> str:
+    def ends(self, ends: tuple[float, float] | None, form: str = ".4g") -> str:
         """Return an interval in brackets; empty without one."""
-        return "" if ends is None else f" [{self.customers * ends[0]:.4g}, {self.customers * ends[1]:.4g}]"
+        return "" if ends is None else f" [{self.customers * ends[0]:{form}}, {self.customers * ends[1]:{form}}]"
 
 
 PER_100 = Units()

@@ -89,13 +89,13 @@ def label(value: Any) -> str:
 
 
 def brief(value: Any, most: int = 40) -> str:
-    """The beginning of a long name, where many stand together.
+    """The beginning and the end of a long name, where many stand together: names often differ at the end.
 
-    >>> brief("tea"), brief("x" * 200, 5)
-    ('tea', 'xxxx…')
+    >>> brief("tea"), brief("Olive oil from Crete, no. 7", 14)
+    ('tea', 'Olive oi…no. 7')
     """
-    text = str(value)
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+    text, tail = str(value), max(0, 2 * most // 5)
+    return text if len(text) <= most else f"{text[: most - 1 - tail].rstrip()}…{text[len(text) - tail :].lstrip()}"
 
 
 def share_and_ends(share: Any) -> tuple[float, tuple[float, float] | None]:
@@ -140,7 +140,7 @@ def templates(*packages: str) -> "Environment":
         loader=ChoiceLoader([PackageLoader(package) for package in (*packages, "rankstream.reports")]),
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"label": label, "brief": brief, "ago": ago, "presented": presented}
+    environment.filters |= {"label": label, "brief": brief, "percent": percent, "presented": presented}
     library = static("vendor/d3.min.js") + "\n" + static("vendor/plot.umd.min.js")
     texts = {"style": static("style.css"), "library": library, "charts": static("charts.js")}  # within every report
     digests = {name: b64encode(sha256(text.encode()).digest()).decode() for name, text in texts.items()}

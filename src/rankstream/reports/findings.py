@@ -6,27 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.terminal import as_time, plural
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import DriftReport
 from rankstream.data.prices import split_label
 from rankstream.data.readers.reading import Reading
-from rankstream.decide.decision import Decision, Units, explanation, named, summary
+from rankstream.decide.decision import Decision, Units, explanation, summary
 from rankstream.evaluate.comparison import HELD_OUT, Comparison
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Chart, Section, percent, table
-from rankstream.reports.origin import items_in
-from rankstream.reports.overview import offers_table
+from rankstream.reports.origin import MIN_DATE, account_of
+from rankstream.reports.overview import differences, offers_table
 from rankstream.reports.sections import joined
 
 MOST_LINES = 10
 """Items whose gains and losses are drawn."""
-MAX_TREND_LINES = 6
+MAX_TREND_LINES = 5
 """Items whose shares are drawn over time: more lines than that cannot be told apart."""
+MAX_COMPARED = 40
+"""Items that a page has the shares of, to compare two periods."""
 MIN_OFFER_SHARE = 0.5
 """Of all choices that must be from one offer, if shares over time are to be of that offer."""
-DATES = 1e8
-"""Seconds since 1970 from which on numbers are taken for times: before that, for numbers."""
 REMEDY = "A model of all choices describes neither half. Fit one to the later choices, or follow the change."
 
 Span = tuple[float, float]
@@ -39,11 +38,13 @@ def drift_section(
     remedy: str = REMEDY,
     across: str = "time",
     alarms: Sequence[float] = (),
+    nothing: Any = None,
 ) -> Section:
     """What changed between two halves, and shares period by period.
 
     ``periods`` are counts over the same offers, ``times`` the first and last time of each, and ``alarms`` when changes
-    were noticed. ``remedy`` says what to do about a change, and ``across`` what times are that are no dates.
+    were noticed. ``remedy`` says what to do about a change, and ``across`` what times are that are no dates. The
+    outside option ``nothing`` is no line of the chart: its share is often so large that it flattens all others.
     """
     words = [report.verdict, *([remedy] if report.changed else [])]
     if report.tested:
@@ -67,11 +68,13 @@ def drift_section(
         ]
         parts.append(Chart("moves", "Which items gained and lost", values, shown))
     if periods and times:
-        parts.insert(0, _over_time(periods, times, across, alarms))
+        parts.insert(0, _over_time(periods, times, across, alarms, None if nothing is None else str(nothing)))
     return Section("drift", "What changed over time", tuple(words), tuple(parts))
 
 
-def _over_time(periods: Sequence[ChoiceCounts], times: Sequence[Span], across: str, alarms: Sequence[float]) -> Chart:
+def _over_time(
+    periods: Sequence[ChoiceCounts], times: Sequence[Span], across: str, alarms: Sequence[float], nothing: str | None
+) -> Chart:
     """The shares of the most chosen items, in the most frequent offer, or in all choices where few are from it."""
     totals = np.array([counts.totals for counts in periods])
     offers, place = periods[0].assortments, int(np.argmax(totals.sum(axis=0)))
@@ -86,13 +89,18 @@ def _over_time(periods: Sequence[ChoiceCounts], times: Sequence[Span], across: s
         owner = np.array([names.index(name) for name in labels])
         tallies = np.array([np.bincount(owner, row, len(names)) for row in tallies])
         what, title = "all choices, whatever was on offer", "Share of all choices"
-    lines = np.argsort(-tallies.sum(axis=0), kind="stable")[:MAX_TREND_LINES].tolist()
-    dated = times[0][0] >= DATES
+    order = np.argsort(-tallies.sum(axis=0), kind="stable")[:MAX_COMPARED].tolist()
+    order.sort(key=lambda at: names[at] == nothing)
+    totals = np.maximum(sizes, 1e-9)[:, None]
+    shares = tallies[:, order] / totals
+    ends = np.stack([shares, *wilson(shares, np.broadcast_to(totals, shares.shape))], axis=-1).tolist()
+    cells: list[Any] = [found if size else [None] * len(order) for found, size in zip(ends, sizes, strict=True)]
+    lines = [at for at in order if names[at] != nothing][:MAX_TREND_LINES]
+    dated = times[0][0] >= MIN_DATE
     began = [datetime.fromtimestamp(one, UTC).strftime("%Y-%m-%d %H:%M") if dated else f"{one:g}" for one, _ in times]
-    shares = [[_share(row[at], size) for at in lines] for row, size in zip(tallies, sizes, strict=True)]
     rows = [
-        (start, f"{size:,.12g}", *(percent(one[0], (one[1], one[2])) for one in found if one is not None))
-        for start, size, found in zip(began, sizes, shares, strict=True)
+        (start, f"{size:,.12g}", *(percent(one[0], one[1:]) for one in found[: len(lines)]))
+        for start, size, found in zip(began, sizes, cells, strict=True)
         if size
     ]
     some = "" if len(lines) == len(names) else f", {len(lines)} of {len(names):,} items"
@@ -100,18 +108,10 @@ def _over_time(periods: Sequence[ChoiceCounts], times: Sequence[Span], across: s
     shown = table(f"Shares of {what}{some}, with 95 % intervals", heads, rows)
     values = {
         "dated": dated, "across": across, "at": [round((first + last) / 2.0) for first, last in times],
-        "alarms": list(alarms),
-        "items": [{"item": names[at], "shares": [found[n] for found in shares]} for n, at in enumerate(lines)],
+        "spans": list(times), "choices": sizes.tolist(), "alarms": list(alarms), "drawn": len(lines),
+        "items": [{"item": names[at], "shares": [found[n] for found in cells]} for n, at in enumerate(order)],
     }  # fmt: skip
     return Chart("trend", f"{title} over time{some}", values, shown)
-
-
-def _share(number: float, total: float) -> tuple[float, float, float] | None:
-    """The share of an item in a period, and the ends of its interval; None where there was no choice."""
-    if not total:
-        return None
-    low, high = wilson(np.array([number / total]), np.array([total]))
-    return float(number / total), float(low[0]), float(high[0])
 
 
 def comparison_section(found: Comparison, notes: Sequence[str] = ()) -> Section:
@@ -143,12 +143,17 @@ def offer_section(found: Decision, units: Units) -> Section:
     """The best offer, why it is that one, and what the best offer of each size is worth."""
     per = f"value per {units.customers:,} customers"
     rows = [
-        (named(offer), units.amount(value), "" if not place else units.amount(found.value - value, ".3g"))
+        (
+            differences(found.offer, offer) if place else joined(offer, len(offer)),
+            units.amount(value),
+            units.amount(found.value - value, ".3g") if place else "",
+        )
         for place, (offer, value) in enumerate(
             [(found.offer, found.value), *((one.offer, one.value) for one in found.runners_up)]
         )
     ]
-    parts: list[Any] = [table("The best offers", ("offer", per, "less than the best"), rows)]
+    heads = ("the best offer, and what differs in the next", per, "less than the best")
+    parts: list[Any] = [table("The best offers", heads, rows)]
     sizes = found.by_size
     if len(sizes) > 1:
         before = [float("nan"), *list(sizes.values())[:-1]]
@@ -166,20 +171,11 @@ def offer_section(found: Decision, units: Units) -> Section:
     return Section("offer", "Best offer", (*summary(found, units), *explanation(found, units)[1:]), (*parts, shares))
 
 
-def read_section(found: Reading, name: str) -> Section:
+def read_section(found: Reading) -> Section:
     """What was read, and what was skipped."""
-    counts, offers = found.counts, found.counts.assortments
-    span = "" if found.times is None else f", from {as_time(found.times[0])} to {as_time(found.times[1])}"
-    words = [
-        f"{name} has {plural(found.rows, 'record')}, read as {found.format}{span}: "
-        f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, 'different offer')} "
-        f"of {items_in(offers)}.",
-        f"{found.rows - found.problems.total:,} records were used, and {found.problems.total:,} were skipped."
-        if found.problems.total
-        else "Nothing was skipped.",
-    ]
-    words += [] if found.account is None else [found.account.summary()]
-    words += [*found.notes, *(column.sentence for column in found.unused)]
+    counts, skipped = found.counts, found.problems.summary()  # of which a table has the rest
+    words = [one.partition("\n")[0] if one == skipped else one for one in account_of(found, counts)]
+    words += [column.sentence for column in found.unused]
     parts = []
     if found.problems.total:
         first = {one.kind: str(one) for one in reversed(found.problems.first)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankstream._core.files import write_whole
+from rankstream._core.terminal import plural
 from rankstream._core.version import VERSION
 from rankstream._core.watch import Progress, Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
@@ -24,7 +25,7 @@ from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.reports import findings, overview, sections
 from rankstream.reports.answers import Answers
 from rankstream.reports.blocks import Section, render, table
-from rankstream.reports.origin import proven
+from rankstream.reports.origin import period_of, proven
 
 if TYPE_CHECKING:
     from rankstream.evaluate.compare import Fit
@@ -156,21 +157,23 @@ def report(
     if decision is not None:
         made.append(findings.offer_section(decision, units))
     if drift is not None and reading is not None:
-        made.append(findings.drift_section(drift, reading.slices or (), reading.slice_times or ()))
+        spans = reading.slices or (), reading.slice_times or ()
+        made.append(findings.drift_section(drift, *spans, nothing=model.no_choice))
     made.append(sections.fit_section(model, choices, proven(model, answers.origin)))
     if not isinstance(compared, str):
         made.append(findings.comparison_section(compared, (KEPT_WEIGHTS,) if _refit(model, seed) else ()))
     elif compared:
         made.append(Section("comparison", "Compared with other kinds of models", (compared,)))
     if reading is not None:
-        made.append(findings.read_section(reading, "The file of choices"))
+        made.append(findings.read_section(reading))
     content = {
         "warnings": warnings,
         "drift": None if drift is None else drift.to_json(),
         "comparison": None if isinstance(compared, str) else compared.to_json(),
         "decision": None if decision is None else decision.to_json(),
     }
-    period = overview.period_line(None if reading is None else reading.times, choices.observations)
+    days = period_of(None if reading is None else reading.times)
+    period = " · ".join(filter(None, (days, plural(choices.observations, "visit"))))
     line = f"Made by rankstream {VERSION}{f' from {source}' if source else ''}, seed {seed}."
     found = Report(title, period, line, tuple(made), content)
     if out is not None:

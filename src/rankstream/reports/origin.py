@@ -1,13 +1,22 @@
 """Where a model comes from, and what its predictions rest on, in sentences; a file may say anything or nothing."""
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rankstream._core.terminal import plural, shown
+from rankstream.data.prices import split_label
 from rankstream.models.files import kind_of, words_of
 from rankstream.models.fit_warnings import fit_warnings
+from rankstream.reports.blocks import brief
 
 if TYPE_CHECKING:
+    from rankstream.data.counts import ChoiceCounts
+    from rankstream.data.readers.reading import Reading
     from rankstream.models.files import Model
+
+MIN_DATE = 1e8
+"""Seconds since 1970 from which on numbers are taken for times: smaller ones may be anything."""
 
 NEW_KEYS = {
     "held_out_nats": "held_out_log_likelihood", "trust": "adjustment", "held_out_by_trust": "held_out_by_adjustment"
@@ -146,6 +155,43 @@ def items_in(whole: Any) -> str:
     return f"{plural(len(own_items(whole)), 'item')} at price levels"
 
 
+def period_of(times: tuple[float, float] | None) -> str:
+    """Return the first and the last day of some times; nothing where they are no dates.
+
+    >>> period_of((1772438400.0, 1788100000.0)), period_of((3.0, 17.0))
+    ('2 March 2026 to 30 August 2026', '')
+    """
+    if times is None or times[0] < MIN_DATE:
+        return ""
+    return " to ".join(f"{day.day} {day:%B %Y}" for day in (datetime.fromtimestamp(time, UTC) for time in times))
+
+
+def account_of(reading: "Reading", counts: "ChoiceCounts") -> Iterator[str]:
+    """Say what was read, in sentences."""
+    offers, names = counts.assortments, {split_label(label)[0] for label in counts.assortments.items}
+    read = f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, 'different offer')}"
+    yield f"{read} of {plural(len(names), 'item')}."
+    yield f"The file has {plural(reading.rows, 'record')}.{'' if reading.problems.total else ' Nothing was skipped.'}"
+    if reading.account is not None:
+        yield reading.account.summary()
+    if reading.groups:
+        markets = [brief(" ".join(map(str, key if isinstance(key, tuple) else (key,)))) for key in reading.groups]
+        yield f"{plural(len(markets), 'market')}: {', '.join(markets[:8])}{', …' if len(markets) > 8 else ''}."
+    if period := period_of(reading.times):
+        yield f"From {period}."
+    if reading.prices is not None:
+        yield f"Prices of {plural(len(reading.prices.levels), 'item')}."
+    yield from filter(None, (*reading.notes, reading.problems.summary()))
+
+
+def remainder(distance: float, least: float) -> str:
+    """Return which part of a distance from the data is proven to remain, in plain words."""
+    if distance <= 1e-9:
+        return "The model fits the observed shares exactly."
+    part = 100 * max(0.0, min(1.0, least / distance))
+    return f"At least {part:.0f} % of this distance remains with any ranking model (proven)."
+
+
 def proven(model: "Model", intervals: str) -> list[str]:
     """Return where the model comes from, and what is proven about it, in plain words."""
     rankings = len(getattr(model, "weights", ())) if kind_of(model) == "rankings" else None
@@ -154,9 +200,6 @@ def proven(model: "Model", intervals: str) -> list[str]:
     distance, least = (numbers.get(name) for name in ("distance", "proven_least_distance"))
     if not isinstance(distance, int | float) or not isinstance(least, int | float):
         words.append("The model file has no certificate: `rankstream fit` writes one.")
-    elif distance <= 1e-9:
-        words.append("In plain words: it fits the observed shares exactly.")
     else:
-        part = 100 * max(0.0, min(1.0, least / distance))
-        words.append(f"In plain words: at least {part:.0f} % of this distance remains with any ranking model (proven).")
+        words.append(remainder(distance, least))
     return [*words, *prediction_lines(model.about), intervals]

@@ -1,7 +1,6 @@
 """The first screen of a report: what sells, what to do against today's offer, and what changed, each with how sure."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -16,24 +15,11 @@ from rankstream.models.answers import Substitution
 from rankstream.models.prices import levels_of
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Section, TableBlock, percent, share_and_ends, table
-from rankstream.reports.sections import gained
+from rankstream.reports.sections import gained, joined
 
 MIN_PRICE_EFFECT = 0.05
 """Relative: an item whose share falls by less between its lowest and its highest price is not worth a finding."""
 ACTIONS = {"drop": "Delist", "add": "List", "swap": "Swap", "price": "Reprice"}
-
-
-def period_line(times: tuple[float, float] | None, choices: float) -> str:
-    """Return the period and the number of visits, below the title.
-
-    >>> period_line((1772438400.0, 1788100000.0), 40000.0)
-    '2 March 2026 to 30 August 2026 · 40,000 visits'
-    """
-    visits = f"{choices:,.12g} visit{'s' * (choices != 1)}"
-    if times is None or times[0] < 1e8:  # numbers that are not times since 1970
-        return visits
-    first, last = (datetime.fromtimestamp(time, UTC) for time in times)
-    return f"{first.day} {first:%B %Y} to {last.day} {last:%B %Y} · {visits}"
 
 
 def findings_section(
@@ -121,22 +107,21 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
         if change.gain > 0.0
     ]
     if set(around.present) != set(found.offer):
-        words = differences(around.present, found.offer)
-        rows.append(("Best offer", words, units.change(around.gain), _sure(around.gain, around.gain_interval, units)))
+        words, sure = differences(around.present, found.offer), _sure(around.gain, around.gain_interval, units)
+        rows.insert(0, ("Best offer", words, units.change(around.gain), sure))
+        gain = f"{units.change(around.gain)} per {units.customers:,} visits"
+        sentences.insert(0, f"The best offer earns {gain} against today's offer: {sure}.")
     if not rows:
-        sentences.append("No change was found that earns more: keep today's offer.")
+        sentences.insert(0, "No change was found that earns more: keep today's offer.")
         return Section("advice", "What to do", tuple(sentences))
     if around.nearness is not None:
-        sentences.append(around.nearness.words)
-        if around.nearness.is_extrapolation:
-            sentences.append(
-                "It is far from anything in the data: try it in one store first, or start with one change."
-            )
+        far = "It is far from anything in the data: try it in one store first, or start with one change."
+        sentences += [around.nearness.words, *([far] if around.nearness.is_extrapolation else [])]
     head = ("action", "what to change", f"gain per {units.customers:,} customers", "certainty")
     return Section("advice", "What to do", tuple(sentences), (table("Gains against today's offer", head, rows, 2),))
 
 
-def differences(present: tuple[Label, ...], offer: tuple[Label, ...]) -> str:
+def differences(present: tuple[Label, ...], offer: tuple[Label, ...], briefly: bool = False) -> str:
     """Return how one offer differs from another: items that come and go, and prices that change.
 
     >>> differences(("tea @ 3.00", "pie"), ("tea @ 3.50", "cake"))
@@ -145,23 +130,22 @@ def differences(present: tuple[Label, ...], offer: tuple[Label, ...]) -> str:
     before, after = (dict(map(split_label, labels)) for labels in (present, offer))
     comes = [label for label in offer if split_label(label)[0] not in before]
     goes = [label for label in present if split_label(label)[0] not in after]
-    parts = [f"add {named(tuple(comes))}"] * bool(comes) + [f"drop {named(tuple(goes))}"] * bool(goes)
-    parts += [
-        f"price {item} at {price:.2f} (now {before[item]:.2f})"
-        for item, price in after.items()
-        if item in before and price != before[item]
-    ]
-    return "; ".join(parts)
+    most = 3 if briefly else len(offer) + len(present)
+    parts = [f"add {joined(comes, most)}"] * bool(comes) + [f"drop {joined(goes, most)}"] * bool(goes)
+    prices = [(item, price) for item, price in after.items() if item in before and price != before[item]]
+    if briefly:
+        return "; ".join([*parts, *([plural(len(prices), "other price")] if prices else [])])
+    return "; ".join([*parts, *(f"price {item} at {price:.2f} (now {before[item]:.2f})" for item, price in prices)])
 
 
 def offers_table(counts: ChoiceCounts, caption: str, most: int) -> tuple[tuple[Label, ...], TableBlock]:
     """Return the most frequent offer, and a table of what differs from it in others, the most frequent first."""
     offers, order = counts.assortments.offers, (-counts.totals).argsort(kind="stable").tolist()
-    usual = offers[order[0]]
+    usual, totals = offers[order[0]], counts.totals.round(1)
     rows = [
-        (differences(usual, offers[place]) or "the most frequent offer", f"{round(counts.totals[place], 1):,.12g}")
+        (differences(usual, offers[place], briefly=True) or "the most frequent offer", f"{totals[place]:,.12g}")
         for place in order
-        if counts.totals[place] > 0.0
+        if totals[place] > 0.0
     ]
     heads = ("what differs from the most frequent offer", "choices")
     return usual, table(caption, heads, rows, most=most, which="most frequent")
@@ -169,9 +153,11 @@ def offers_table(counts: ChoiceCounts, caption: str, most: int) -> tuple[tuple[L
 
 def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> str:
     if interval is None:
-        return "not estimated"
-    ends = units.ends(interval).strip()
-    return f"{ends} clear gain" if interval[0] > 0.0 < gain else f"{ends} within noise"
+        return "certainty not estimated"
+    how = "a clear gain" if interval[0] > 0.0 < gain else "within noise"
+    largest = units.customers * max(map(abs, interval))
+    digits = 3 if largest < 1.0 else 2 if largest < 100.0 else 0
+    return f"{how}{units.ends(interval, f'.{digits}f')}"
 
 
 def change_section(report: DriftReport | None, reason: str = "") -> Section:

@@ -10,7 +10,6 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import restrict
 from rankstream.models.answers import Substitution
 from rankstream.models.fit_warnings import fit_warnings, interval_words
-from rankstream.models.prices import everything
 from rankstream.models.protocol import ChoiceModel
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Chart, Section, TableBlock, brief, percent, share_and_ends, table
@@ -19,7 +18,6 @@ MOST_DOTS = 1500  # pairs of offer and item in a chart: more would make a page o
 MOST_DRAWN = 20  # items in a chart of who gains
 MATRIX = 12  # items up to which the table of who gains has a column for each
 MOST_LINES, MOST_CURVES = 8, 30  # items in the chart and in the table of demand by price
-MAX_LISTED_PRICES = 6  # items whose usual prices are listed in a sentence
 MAX_NAMED_ITEMS = 5  # substitutes that a row names where there are more
 
 
@@ -99,13 +97,8 @@ def types_section(
 
 
 def at_usual(model: Any) -> list[str]:
-    """At which prices an answer about everything is; nothing for a model without prices."""
-    levels = model.price_levels
-    if levels is None:
-        return []
-    priced = [label for label in everything(model) if levels.of(label)[1] is not None]
-    listed = f": {joined(priced)}" if len(priced) <= MAX_LISTED_PRICES else ", which its name shows"
-    return [f"Every item that has prices is at its usual (most frequent) one{listed}."]
+    """At which prices an answer about everything is, as names show them; nothing for a model without prices."""
+    return [] if model.price_levels is None else ["All prices are the usual (most frequent) ones."]
 
 
 def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None = None, model: Any = None) -> Section:
@@ -129,12 +122,12 @@ def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None =
             Chart("flows", "Where the buyers of one item go", [one for one in flows if one["gains"]], shown),
             Chart("matrix", "Where the buyers of every item go, in % of its buyers", matrix, shown),
         )
-    words = ["Each row is an item that is no longer on offer, and shows what its buyers take instead."]
+    words = ["What the buyers of an item take when it is not on offer."]
     words += [] if model is None else at_usual(model)
     if moves.low is not None:
         words.append("Grey: the interval starts at 0, so the data do not support it.")
     if len(drawn.items) < len(moves.items):
-        words.append(f"The charts show the {len(drawn.items)} most chosen of {len(moves.items):,} items.")
+        words.append(f"The chart of all items shows the {len(drawn.items)} most chosen of {len(moves.items):,} items.")
     return Section("substitution", "Who gains when an item is gone", tuple(words), parts)
 
 
@@ -171,16 +164,12 @@ def demand_section(curves: Mapping[Label, Mapping[float, Any]]) -> Section:
     """The share of each item by its own price, beside the others at usual prices; of many items, the most chosen."""
     largest = sorted(curves, key=lambda item: -max(share_and_ends(share)[0] for share in curves[item].values()))
     listed = [item for item in curves if item in set(largest[:MOST_CURVES])]
-    drawn = {item: curves[item] for item in listed if item in set(largest[:MOST_LINES])}
-    rows = [
-        (item, f"{price:g}", percent(*share_and_ends(curves[item][price])))
-        for item in listed
-        for price in sorted(curves[item])
-    ]
+    drawn = [item for item in listed if item in set(largest[:MOST_LINES])]
+    points = [(item, price, curves[item][price]) for item in listed for price in sorted(curves[item])]
+    rows = [(item, f"{price:g}", percent(*share_and_ends(share))) for item, price, share in points]
     shown = table("Demand by price", ("item", "price", "share"), rows, most=len(rows))
-    points = [(item, price, share) for item, curve in drawn.items() for price, share in sorted(curve.items())]
     values = [_point(share, item=str(item), price=price) for item, price, share in points]
-    chart = Chart("demand", "Demand by price", values, shown)
+    chart = Chart("demand", "Demand by price", {"drawn": [str(item) for item in drawn], "points": values}, shown)
     words = ["The share of an item by its own price, with everything else at its usual price."]
     if len(drawn) < len(curves):
         what = "the table all" if len(listed) == len(curves) else f"the table the {len(listed)} most chosen"

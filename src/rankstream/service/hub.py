@@ -30,9 +30,10 @@ from rankstream.service.storage.writer import Work, Writer
 R = TypeVar("R")
 SWEEP_SECONDS = 60.0  # between two looks for records and keys that are too old; both are kept for days
 QUESTION_SECONDS = 60.0  # time limit of a question: nobody waits longer
+SLOW_SECONDS = 180.0  # time limit of slow questions: on a busy machine a process needs a minute to start
 REFIT_SECONDS = 300.0  # time limit of the refits for intervals; they share the cores with the learner
 NO_ANSWER = "The answer could not be computed: try again later."
-UPLOAD_TIMES = (QUESTION_SECONDS, None)  # time limits to examine an uploaded file, and to import it
+UPLOAD_TIMES = (SLOW_SECONDS, None)  # time limits to examine an uploaded file, and to import it
 CACHE_ENTRY_BYTES = 250  # overhead of a cache entry
 PROBE_SECONDS = 5.0  # how long the outcome of a test write is cached, however often readiness is asked for
 PROBE_TIMEOUT = 5.0  # seconds after which a test write counts as failed
@@ -84,7 +85,8 @@ class Service:
         self._probe: Future[None] | None = None  # the last test write, and its time
         self._probed = 0.0
         self.quick = Worker("processes.batch_reader", str(folder), timeout=QUESTION_SECONDS)
-        self.slow, self.reading_large = (Worker(beside=self.quick, timeout=QUESTION_SECONDS) for _ in range(2))
+        limits = SLOW_SECONDS, QUESTION_SECONDS
+        self.slow, self.reading_large = (Worker(beside=self.quick, timeout=one) for one in limits)
         self.refitting = Worker("processes.refits", str(folder), timeout=REFIT_SECONDS)
         self.looking, self.importing = (Worker("processes.importer", str(folder), timeout=t) for t in UPLOAD_TIMES)
         self.fitting = Worker(beside=self.importing)

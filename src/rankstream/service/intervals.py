@@ -15,7 +15,8 @@ REFIT_PAUSE = 60.0  # minimum seconds between two refits of a market; not tuned
 MAX_WAIT_SECONDS = 0.5  # seconds that an answer waits for intervals; not tuned
 MAX_REMEMBERED = 1000  # cached questions, for all markets together; not tuned, bounds memory
 NOT_YET = "not yet"
-GIVEN_UP = "not available: computing them took too long; the next model tries again"
+RETRY_SECONDS = 300.0  # seconds after which refits that took too long are tried again: a file has no other model
+GIVEN_UP = "not available: computing them took too long; ask again in five minutes"
 Key = tuple[int, float, tuple[tuple[Any, ...], ...], tuple[tuple[str, float], ...]]
 
 
@@ -52,7 +53,9 @@ class Intervals:
         refits = self._refits[row.id]
         key = (row.id, level, tuple(offers), tuple(sorted((margins or {}).items())))
         if not self._knows(key) and (self._asked is None or self._asked.done()):
-            if refits.digest != published.digest and time.monotonic() - refits.made > REFIT_PAUSE:
+            given_up = refits.sentence == GIVEN_UP
+            pause = RETRY_SECONDS if given_up and refits.digest == published.digest else REFIT_PAUSE
+            if (given_up or refits.digest != published.digest) and time.monotonic() - refits.made > pause:
                 refits.digest, refits.sentence = published.digest, ""
                 self._asked = asyncio.create_task(self._refit(row, published, refits))
             elif not refits.sentence:

@@ -4,7 +4,7 @@
 
 /** @typedef {{name: string, share: number, low?: number, high?: number, muted?: boolean}} Bar The outside option is muted. */
 /** @typedef {[number, number, number] | null} Share A share and the ends of its interval. */
-/** @typedef {{dated: boolean, across: string, at: number[], alarms: number[], items: {item: string, shares: Share[]}[]}} Trend */
+/** @typedef {{dated: boolean, across: string, at: number[], alarms: number[], drawn: number, items: {item: string, shares: Share[]}[]}} Trend The first items are drawn. */
 /** @typedef {{item: string, share: number, gains: Record<string, number> | null, gains_intervals?: Record<string, [number, number]> | null}} Moves */
 
 /** @type {any} */
@@ -35,39 +35,53 @@ export function plot(options) {
   return drawn;
 }
 
+/** A change, with its sign. @param {number} change */
+export const points = (change) => (Math.abs(change) < 0.05 ? "0.0" : `${change > 0 ? "+" : ""}${change.toFixed(1)}`);
+
 /** @param {number} share */
 export const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
-/** @param {string} text @param {number} most */
-export const brief = (text, most) => (text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1)).trimEnd()}…`);
+/** The beginning and the end of a long name, as names often differ at the end. @param {string} text @param {number} most */
+export function brief(text, most) {
+  const tail = Math.max(0, Math.floor(0.4 * most));
+  return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1 - tail)).trimEnd()}…${text.slice(text.length - tail).trimStart()}`;
+}
+
+/** A name without its price, as charts of all items are at usual prices; of a customer type, each of its items. @param {string} text @param {number} most */
+function short(text, most) {
+  const parts = text.split(" > ").map((part) => part.replace(/ @ [\d.]+$/, ""));
+  return parts.join(" > ").length <= most ? parts.join(" > ") : parts.map((part) => brief(part, Math.floor((most - 3 * (parts.length - 1)) / parts.length))).join(" > ");
+}
 
 /** @param {string[]} names @param {number} width */
 function leftMargin(names, width) {
-  const longest = Math.max(4, ...names.map((name) => name.length));
+  const longest = Math.max(4, ...names.map((name) => name.replace(/ @ [\d.]+/g, "").length));
   return Math.min(LETTER * longest + 16, 0.42 * width, 300);
 }
 
 /** The settings of an axis of names. @param {string[]} names @param {number} left */
 function nameAxis(names, left) {
-  return { domain: names, label: null, tickSize: 0, tickFormat: (/** @type {string} */ name) => brief(name, Math.floor((left - 14) / LETTER)) };
+  return { domain: names, label: null, tickSize: 0, tickFormat: (/** @type {string} */ name) => short(name, Math.floor((left - 14) / LETTER)) };
 }
 
-/** @param {Bar[]} values @param {number} width */
+/** Names are left of the bars; on a telephone, long ones such as customer types are above them. @param {Bar[]} values @param {number} width */
 function bars(values, width) {
-  const names = values.map((one) => one.name), left = leftMargin(names, width);
+  const names = values.map((one) => one.name), wanted = LETTER * Math.max(...names.map((name) => name.replace(/ @ [\d.]+/g, "").length));
+  const isAbove = width < 480 && wanted > 0.6 * width, left = isAbove ? 8 : leftMargin(names, width), row = isAbove ? 42 : 26;
   const most = Math.max(...values.map((one) => one.high ?? one.share), 1e-6);
-  const ends = values.filter((one) => one.low !== undefined);
+  const ends = values.filter((one) => one.low !== undefined), down = isAbove ? 8 : 0;
   return plot({
-    width, marginLeft: left, marginRight: 8, marginTop: 4, marginBottom: 40, height: 48 + 26 * values.length,
+    width, marginLeft: left, marginRight: 8, marginTop: 4, marginBottom: 40, height: 48 + row * values.length,
     x: { domain: [0, 100 * most * (1 + 60 / Math.max(120, width - left - 68))], label: "% of customers", grid: true, ticks: Math.min(6, width / 90) },
-    y: nameAxis(names, left), color: { type: "identity" },
+    y: isAbove ? { domain: names, axis: null } : nameAxis(names, left), color: { type: "identity" },
     marks: [
-      Plot.barX(values, { x: (/** @type {Bar} */ one) => 100 * one.share, y: "name", fill: (/** @type {Bar} */ one) => (one.muted ? SOFT : PLAIN), insetTop: 3, insetBottom: 3, rx: 2 }),
-      Plot.ruleY(ends, { x1: (/** @type {Bar} */ one) => 100 * (one.low ?? 0), x2: (/** @type {Bar} */ one) => 100 * (one.high ?? 0), y: "name", stroke: "var(--ink)", strokeWidth: 1.5, marker: "tick" }),
+      Plot.barX(values, { x: (/** @type {Bar} */ one) => 100 * one.share, y: "name", fill: (/** @type {Bar} */ one) => (one.muted ? SOFT : PLAIN), insetTop: 3 + 2 * down, insetBottom: 3, rx: 2 }),
+      Plot.ruleY(ends, { x1: (/** @type {Bar} */ one) => 100 * (one.low ?? 0), x2: (/** @type {Bar} */ one) => 100 * (one.high ?? 0), y: "name", dy: down, stroke: "var(--ink)", strokeWidth: 1.5, marker: "tick" }),
       Plot.text(values, {
-        x: (/** @type {Bar} */ one) => 100 * Math.max(one.share, one.high ?? 0), y: "name", dx: 6, textAnchor: "start", fill: "var(--ink)",
+        x: (/** @type {Bar} */ one) => 100 * Math.max(one.share, one.high ?? 0), y: "name", dx: 6, dy: down, textAnchor: "start", fill: "var(--ink)",
         text: (/** @type {Bar} */ one) => percent(one.share),
       }),
+      ...(isAbove ? [Plot.text(values, { x: 0, y: "name", dy: -10, textAnchor: "start", fill: "var(--ink)", text: (/** @type {Bar} */ one) => short(one.name, Math.floor(width / LETTER)) })] : []),
       Plot.ruleX([0], { stroke: "var(--line)" }),
     ],
   });
@@ -99,7 +113,7 @@ function lines(rows, width, more) {
 function trend(values, width) {
   const at = values.at.map((one) => (values.dated ? new Date(1000 * one) : one));
   const alarms = values.alarms.map((one) => (values.dated ? new Date(1000 * one) : one));
-  const rows = values.items.flatMap((one) => one.shares.flatMap((share, place) => (share === null ? [] : [{
+  const rows = values.items.slice(0, values.drawn).flatMap((one) => one.shares.flatMap((share, place) => (share === null ? [] : [{
     item: one.item, x: at[place], share: 100 * share[0], low: 100 * share[1], high: 100 * share[2],
     title: `${one.item}: ${percent(share[0])} [${(100 * share[1]).toFixed(1)}, ${(100 * share[2]).toFixed(1)}]`,
   }])));
@@ -109,14 +123,14 @@ function trend(values, width) {
   });
 }
 
-/** @param {{item: string, price: number, share: number, low?: number, high?: number}[]} values @param {number} width */
+/** @param {{drawn: string[], points: {item: string, price: number, share: number, low?: number, high?: number}[]}} values @param {number} width */
 function demand(values, width) {
-  const rows = values.map((one) => ({
+  const rows = values.points.filter((one) => values.drawn.includes(one.item)).map((one) => ({
     ...one, x: one.price, share: 100 * one.share,
     low: one.low === undefined ? undefined : 100 * one.low, high: one.high === undefined ? undefined : 100 * one.high,
-    title: `${one.item} at ${one.price}: ${percent(one.share)}`,
+    title: `${one.item} at ${one.price.toFixed(2)}: ${percent(one.share)}`,
   }));
-  return lines(rows, width, { scales: { x: { label: "own price", nice: true, ticks: Math.min(8, width / 90) } } });
+  return lines(rows, width, { scales: { x: { label: "own price", nice: true, ticks: Math.min(8, width / 90), tickFormat: ".2f" } } });
 }
 
 /** @param {[string, number, number, number, number][]} values @param {number} width */
@@ -146,19 +160,21 @@ function dots(values, width) {
 /** Whether an interval starts at 0 as it is shown, so that the data do not support a gain. @param {Moves} row @param {string} to */
 const isUnsure = (row, to) => (row.gains_intervals?.[to]?.[0] ?? 1) < 0.005;
 
-/** @param {Moves[]} values @param {number} width */
-function matrix(values, width) {
-  const names = values.map((one) => one.item), gone = values.filter((one) => one.gains).map((one) => one.item), left = leftMargin(gone, width);
+/** On a telephone, of the most chosen items, as far as there is room. @param {Moves[]} all @param {number} width */
+function matrix(all, width) {
+  const left = leftMargin(all.map((one) => one.item), width), fit = Math.max(4, Math.floor((width - left - 30) / 24));
+  const largest = [...all].sort((one, other) => other.share - one.share).slice(0, fit), values = all.filter((one) => largest.includes(one));
+  const names = values.map((one) => one.item), gone = values.filter((one) => one.gains).map((one) => one.item);
   const cells = values.flatMap((one) => Object.entries(one.gains ?? {}).filter(([to]) => names.includes(to)).map(([to, part]) => ({ gone: one.item, to, part: Math.max(0, part), unsure: isUnsure(one, to) })));
   const most = Math.max(0.05, ...cells.map((one) => one.part));
-  const room = (width - left) / names.length, isTight = room < 22, top = isTight ? 44 : Math.min(120, LETTER * Math.max(...names.map((name) => name.length)) * 0.8 + 24);
+  const room = (width - left) / names.length, isTight = room < 30, top = isTight ? 44 : Math.min(120, LETTER * Math.max(...names.map((name) => name.length)) * 0.8 + 24);
   return plot({
     width, marginLeft: left, marginTop: top, marginRight: 30, height: top + 12 + Math.max(26, Math.min(40, room)) * gone.length,
-    x: { domain: names, axis: "top", label: "takes instead →", tickRotate: isTight ? 0 : -40, tickSize: 0, tickFormat: (/** @type {string} */ name, /** @type {number} */ place) => (isTight ? String(place + 1) : brief(name, 16)) },
-    color: { type: "identity" }, y: { ...nameAxis(gone, left), ...(isTight ? { tickFormat: (/** @type {string} */ name) => brief(`${names.indexOf(name) + 1} ${name}`, Math.floor((left - 14) / LETTER)) } : {}) },
+    x: { domain: names, axis: "top", label: "takes instead →", tickRotate: isTight ? 0 : -40, tickSize: 0, tickFormat: (/** @type {string} */ name, /** @type {number} */ place) => (isTight ? String(place + 1) : short(name, 16)) },
+    color: { type: "identity" }, y: { ...nameAxis(gone, left), ...(isTight ? { tickFormat: (/** @type {string} */ name) => `${names.indexOf(name) + 1} ${short(name, Math.floor((left - 14) / LETTER) - 3)}` } : {}) },
     marks: [
       Plot.cell(cells, { x: "to", y: "gone", fill: (/** @type {any} */ one) => (one.unsure ? SOFT : PLAIN), fillOpacity: { value: (/** @type {any} */ one) => 0.65 * one.part / most, scale: null }, inset: 1, rx: 2 }),
-      ...(room > 34 ? [Plot.text(cells, { x: "to", y: "gone", text: (/** @type {any} */ one) => (one.part < 0.005 ? "" : `${(100 * one.part).toFixed(0)}`), fill: (/** @type {any} */ one) => (one.unsure ? SOFT : "var(--ink)") })] : []),
+      ...(room > 22 ? [Plot.text(cells, { x: "to", y: "gone", text: (/** @type {any} */ one) => (one.part < 0.005 ? "" : `${(100 * one.part).toFixed(0)}`), fill: (/** @type {any} */ one) => (one.unsure ? SOFT : "var(--ink)") })] : []),
       Plot.tip(cells, Plot.pointer({ x: "to", y: "gone", fill: "var(--paper)", stroke: "var(--line)", title: (/** @type {any} */ one) => `Without ${one.gone}, ${percent(one.part)} of its buyers take ${one.to}` })),
     ],
   });
@@ -180,14 +196,14 @@ function flows(values, width, chosen) {
   const points = bands.flatMap((one) => [
     { ...one, x: 0, y1: one.from + shift, y2: one.from + one.part + shift }, { ...one, x: 1, y1: one.at, y2: one.at + one.part },
   ]);
-  const right = Math.min(0.5 * width, LETTER * Math.max(8, ...parts.map(([to]) => to.length + 8)) + 12);
+  const right = Math.min(0.5 * width, LETTER * Math.max(8, ...parts.map(([to]) => to.replace(/ @ [\d.]+$/, "").length + 8)) + 12);
   return plot({
     width, height: 60 + 34 * Math.max(3, bands.length), marginLeft: 8, marginRight: right, marginTop: 24, marginBottom: 8,
     x: { domain: [0, 1], axis: null }, y: { axis: null, reverse: true }, color: { type: "identity" },
     marks: [
       Plot.areaY(points, { x: "x", y1: "y1", y2: "y2", z: "to", fill: "colour", fillOpacity: 0.35, stroke: "colour", strokeWidth: 1, curve: "bump-x" }),
-      Plot.text([row], { x: 0, y: 0, frameAnchor: "top-left", textAnchor: "start", dy: -14, fontWeight: 600, fill: "var(--ink)", text: () => `Buyers of ${brief(row.item, 30)}` }),
-      Plot.text(bands, { x: 1, y: (/** @type {any} */ one) => one.at + one.part / 2, dx: 8, textAnchor: "start", fill: "var(--ink)", text: (/** @type {any} */ one) => `${brief(one.to, Math.floor(right / LETTER) - 8)} ${percent(one.part)}` }),
+      Plot.text([row], { x: 0, y: 0, frameAnchor: "top-left", textAnchor: "start", dy: -14, fontWeight: 600, fill: "var(--ink)", text: () => `Buyers of ${brief(row.item, Math.floor(width / LETTER) - 14)}` }),
+      Plot.text(bands, { x: 1, y: (/** @type {any} */ one) => one.at + one.part / 2, dx: 8, textAnchor: "start", fill: "var(--ink)", text: (/** @type {any} */ one) => `${short(one.to, Math.floor(right / LETTER) - 8)} ${percent(one.part)}` }),
     ],
   });
 }
@@ -210,11 +226,11 @@ function moves(values, width) {
   const low = Math.min(0, ...all), high = Math.max(0.1, ...all), pad = 48 * (high - low) / Math.max(60, width - left - 110);
   return plot({
     width, marginLeft: left, marginRight: 12, marginBottom: 40, height: 56 + 26 * values.length,
-    x: { domain: [low - pad * Number(low < 0), high + pad], label: "points of its share", grid: true, ticks: Math.min(6, width / 90) },
+    x: { domain: [low - pad * Number(low < 0), high + pad], label: "change of the share, points", grid: true, ticks: Math.min(6, width / 90) },
     y: nameAxis(names, left), color: { type: "identity" },
     marks: [
       Plot.barX(values, { x: "change", y: "item", insetTop: 3, insetBottom: 3, rx: 2, fill: (/** @type {any} */ one) => (one.change > 0 ? PLAIN : HIGHLIGHT), fillOpacity: (/** @type {any} */ one) => (one.clear ? 1 : 0.45) }),
-      ...[true, false].map((up) => Plot.text(values.filter((one) => (one.change > 0) === up), { x: "change", y: "item", dx: up ? 6 : -6, textAnchor: up ? "start" : "end", fill: "var(--ink)", text: (/** @type {any} */ one) => `${one.change > 0 ? "+" : ""}${one.change.toFixed(1)}` })),
+      ...[true, false].map((up) => Plot.text(values.filter((one) => (one.change > 0) === up), { x: "change", y: "item", dx: up ? 6 : -6, textAnchor: up ? "start" : "end", fill: "var(--ink)", text: (/** @type {any} */ one) => points(one.change) })),
       Plot.ruleX([0], { stroke: "var(--ink)" }),
     ],
   });
@@ -237,13 +253,14 @@ function behind(values, width) {
 
 /** The best value of each size. @param {{size: number, value: number, chosen?: boolean}[]} values @param {number} width */
 export function sizes(values, width) {
+  const many = "per 100 customers", y = (/** @type {any} */ one) => 100 * one.value;
   return plot({
     width, height: Math.max(200, Math.min(300, 0.45 * width)), marginLeft: 52, marginRight: 16, marginTop: 30, marginBottom: 40,
-    x: { label: "items on offer", tickFormat: "d", ticks: Math.min(values.length, width / 50) }, y: { label: "value per 100 customers", grid: true, nice: true, ticks: 5 },
+    x: { label: "items on offer", tickFormat: "d", ticks: Math.min(values.length, width / 50) }, y: { label: `value ${many}`, grid: true, nice: true, ticks: 5 },
     marks: [
-      Plot.lineY(values, { x: "size", y: (/** @type {any} */ one) => 100 * one.value, stroke: PLAIN, strokeWidth: 2 }),
-      Plot.dot(values, { x: "size", y: (/** @type {any} */ one) => 100 * one.value, fill: PLAIN, r: (/** @type {any} */ one) => (one.chosen ? 6 : 3.5) }),
-      Plot.tip(values, Plot.pointer({ x: "size", y: (/** @type {any} */ one) => 100 * one.value, fill: "var(--paper)", stroke: "var(--line)", title: (/** @type {any} */ one) => `${one.size} items: ${(100 * one.value).toPrecision(4)} per 100 customers` })),
+      Plot.lineY(values, { x: "size", y, stroke: PLAIN, strokeWidth: 2 }),
+      Plot.dot(values, { x: "size", y, fill: PLAIN, r: (/** @type {any} */ one) => (one.chosen ? 6 : 3.5) }),
+      Plot.tip(values, Plot.pointer({ x: "size", y, fill: "var(--paper)", stroke: "var(--line)", title: (/** @type {any} */ one) => `${one.size} items: ${y(one).toPrecision(4)} ${many}` })),
     ],
   });
 }

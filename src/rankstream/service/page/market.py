@@ -3,11 +3,11 @@
 import asyncio
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rankstream.reports.blocks import Chart, ago, percent, table
+from rankstream.reports.blocks import ago, percent
+from rankstream.reports.origin import remainder
 from rankstream.service.hub import Service, age_of
 from rankstream.service.intervals import Intervals
 from rankstream.service.limits import RefusedError
@@ -17,9 +17,6 @@ from rankstream.service.storage.states import PublishedModel
 
 PART_SECONDS = 20.0  # seconds that the script of a page waits for the panels before it asks again: below nginx's 60
 FRESH_SECONDS = 5.0  # seconds for which panels are given out again although there is a newer model; not tuned
-GOOD_GAP = 0.05  # a certified gap up to which the header calls a fit good: shares off by some points at most
-MAX_TOP_ITEMS = 3  # best sellers of a market in the list of all
-MAX_BARS = 15  # items in the chart of shares; the table has all
 
 
 class Pages:
@@ -36,22 +33,21 @@ class Pages:
         """What a market's page is filled with; ``fields`` are those of its address."""
         service = self.service
         filled: dict[str, Any] = {
-            "facts": service.facts(row), "settings": row.settings, "items": [], "chips": [], "usual": [], "age": "",
-            "sentence": "", "reason": "", "content": None, "chart": None, "progress": None, "choices": None,
-            "account": (), "when": overview_of(service, row)["when"],
+            "facts": service.facts(row), "settings": row.settings, "items": [], "model": None, "usual": [],
+            "sentence": "", "content": None, "observed": [], "progress": None, "choices": None, "account": (),
+            "when": overview_of(service, row)["when"],
         }  # fmt: skip
         try:
             published = service.model_of(row)
         except RefusedError as refused:
             listing = service.published.listing(row) or {"items": []}
-            filled |= {"sentence": refused.sentence, "chart": shares_chart(listing["items"])}
+            filled |= {"sentence": refused.sentence, "observed": listing["items"]}
             return filled | {"progress": listing.get("progress")}
         question = {"kind": "listing", "market": row.id, "digest": published.digest}
         listing = service.published.listing(row) or await service.ask(service.quick, question)
         items, filled["account"] = listed_items(row, listing, fields), listing.get("account", ())
-        filled |= {"chips": chips_of(row, published), "reason": provisional_reason(row, published.facts)}
         filled["choices"] = published.facts["choices"] if published.facts.get("is_file") else None
-        filled |= {"items": items, "usual": listing["usual"], "chart": shares_chart(items), "age": age_words(published)}
+        filled |= {"items": items, "usual": listing["usual"], "observed": items, "model": model_header(row, published)}
         parts = self.panels(row, published, self.first_seconds), add_shares(self, row, published, items)
         content, failed = await asyncio.gather(*parts, return_exceptions=True)
         for one in (content, failed):
@@ -84,7 +80,8 @@ class Pages:
         facts = published.facts
         question = {
             "kind": kind, "market": row.id, "digest": published.digest, "records": row.records,
-            "alarms": facts["alarms"], "proven": proven(facts), "price_levels": row.settings.get("price_levels"),
+            "alarms": facts["alarms"], "last": facts.get("last"), "proven": proven(facts),
+            "price_levels": row.settings.get("price_levels"),
             "follows": any(row.settings.get(name) for name in ("half_life", "window", "detect")),
         }  # fmt: skip
         content: dict[str, Any] = await self.service.ask(self.service.slow, question)
@@ -93,57 +90,17 @@ class Pages:
         return content
 
 
-@dataclass(frozen=True)
-class Chip:
-    """A word in the header, and what it means in a few sentences; its ``tone`` is good, care or nothing."""
-
-    label: str
-    words: str
-    tone: str = ""
-
-
-def chips_of(row: MarketRow, published: PublishedModel) -> list[Chip]:
-    """What the header says about the model: how current it is, how well it fits, and whether it is provisional."""
-    facts, reason = published.facts, provisional_reason(row, published.facts)
-    behind = row.records - facts["position"]
-    part = "all choices of the file" if facts.get("is_file") else f"{facts['position']:,} of {row.records:,} records"
-    known = f"The model includes {part}."
-    found = [
-        Chip("Model is current" if not behind else f"{behind:,} records behind", known, "care" if behind else "good")
-    ]
-    gap = facts["gap"]
-    label = "Fit not proven yet" if gap is None else f"At most {gap:.3f} from the best fit"
-    found.append(Chip(label, " ".join(proven(facts)), "good" if gap is not None and gap <= GOOD_GAP else ""))
-    if reason:
-        found.append(Chip("Provisional", reason, "care"))
-    return found
-
-
-def shares_chart(items: list[dict[str, Any]]) -> Chart | None:
-    """What was chosen, as observed: it needs no model, and is there at once."""
-    total = sum(item["chosen"] for item in items)
-    if not total:
-        return None
-    order = sorted(items, key=lambda item: -float(item["chosen"]))
-    rows = [
-        (item["label"], f"{item['chosen']:,.12g}", percent(item["chosen"] / total),
-         percent(item["chosen"] / item["offered"]) if item["offered"] else "")
-        for item in order
-    ]  # fmt: skip
-    heads = ("item", "choices", "share of all choices", "share when on offer")
-    values = [
-        {"name": item["label"], "share": item["chosen"] / total} | ({"muted": True} if item.get("always") else {})
-        for item in order[:MAX_BARS]
-    ]
-    return Chart("bars", "Share of all choices, as observed", values, table("What was chosen", heads, rows, most=1000))
+def model_header(row: MarketRow, published: PublishedModel) -> dict[str, Any]:
+    """What the header says about a model: how current it is, how well it fits, and whether it is provisional."""
+    facts = published.facts
+    known = {"behind": row.records - facts["position"], "reason": provisional_reason(row, facts)}
+    return facts | known | {"proven": proven(facts), "age": f"{ago(age_of(published))} ago"}
 
 
 def overview_of(service: Service, row: MarketRow) -> dict[str, Any]:
     """A market in the list of all: choices, the last one, what sells most, and how well the model fits."""
     published, listing = service.published.of(row), service.published.listing(row) or {"items": []}
     facts = {} if published is None else published.facts
-    nothing = row.settings.get("no_choice") or listing.get("no_choice")
-    bought = sorted((one for one in listing["items"] if one["label"] != nothing), key=lambda one: -float(one["chosen"]))
     total = sum(one["chosen"] for one in listing["items"])
     choices, is_file = facts.get("choices", total), facts.get("is_file")
     last = facts.get("last") if is_file else service.last_arrival(row)
@@ -151,32 +108,22 @@ def overview_of(service: Service, row: MarketRow) -> dict[str, Any]:
     when = "" if last is None else f"{day.day} {day:%b %Y}" if is_file else f"{ago(time.time() - last)} ago"
     return {
         "facts": service.facts(row), "choices": choices if choices < 1e9 else None, "last": last or 0, "when": when,
-        "top": [(one["label"], one["chosen"] / total) for one in bought[:MAX_TOP_ITEMS]] if total else [],
-        "chips": [] if published is None else chips_of(row, published)[1:], "progress": listing.get("progress"),
-        "gap": facts.get("gap") or 0.0,
+        "items": listing["items"], "total": total, "nothing": row.settings.get("no_choice") or listing.get("no_choice"),
+        "model": None if published is None else model_header(row, published), "progress": listing.get("progress"),
     }  # fmt: skip
-
-
-def age_words(published: PublishedModel) -> str:
-    """How long ago the model was current."""
-    return f"{ago(age_of(published))} ago"
 
 
 def proven(facts: dict[str, Any]) -> list[str]:
     """What is proven of a published model, in plain words.
 
-    >>> proven({"choices": 1200.0, "distance": 0.04, "least": 0.03, "gap": 0.01})[1]
-    'The model is 0.0400 from the observed shares. At least 75 % of that remains with any ranking model (proven).'
+    >>> proven({"choices": 1200.0, "distance": 0.04, "least": 0.03, "gap": 0.01})[2]
+    'At least 75 % of this distance remains with any ranking model (proven).'
     """
     words = [f"The model is based on {facts['choices']:,.0f} choices; older ones may count for less."]
     distance, least = facts["distance"], facts["least"]
     if distance is None or least is None:
         return [*words, "Nothing is proven about it yet."]
-    if distance <= 1e-9:
-        return [*words, "It fits the observed shares exactly."]
-    part = 100 * max(0.0, min(1.0, least / distance))
-    rest = f"At least {part:.0f} % of that remains with any ranking model (proven)."
-    return [*words, f"The model is {distance:.4f} from the observed shares. {rest}"]
+    return [*words, f"The model is {distance:.4f} from the observed shares.", remainder(distance, least)]
 
 
 def listed_items(row: MarketRow, listing: dict[str, Any], fields: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:

@@ -20,8 +20,7 @@ from rankstream.service.http.guard import check_origin, cookie_name, token_of
 from rankstream.service.http.schemas import Preferences
 from rankstream.service.http.write_routes import Market
 from rankstream.service.limits import RefusedError
-from rankstream.service.page.market import PART_SECONDS, Pages, age_words, overview_of
-from rankstream.service.storage.publication import provisional_reason
+from rankstream.service.page.market import PART_SECONDS, Pages, model_header, overview_of
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
@@ -114,8 +113,7 @@ def page_routes(pages: Pages) -> APIRouter:
         holder = service.tokens.holder(header_of(request))
         found = [overview_of(service, row) for row in service.rows() if holder.allows("read", row.name)]
         most = service.limits.upload if holder.allows("manage", None) else 0
-        scale = max((one["top"][0][1] for one in found if one["top"]), default=1.0)
-        return page("markets.html", markets=found, has_tokens=service.tokens.any, most=most, scale=scale)
+        return page("markets.html", markets=found, has_tokens=service.tokens.any, most=most)
 
     @router.get("/login")
     async def ask_for_token(to: str = "/") -> Response:
@@ -200,7 +198,7 @@ def part_routes(pages: Pages) -> APIRouter:
             if refused.status != 503:
                 raise
             return {"waiting": refused.sentence}  # no error: it is on its way
-        return {"reason": provisional_reason(row, published.facts), "age": age_words(published), **content}
+        return {name: model_header(row, published)[name] for name in ("reason", "age")} | content
 
     @router.get("/{market}/preferences")
     async def get_preferences(request: Request, market: Market) -> dict[str, Any]:

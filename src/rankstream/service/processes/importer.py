@@ -9,21 +9,21 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 from rankstream._core.memory import MEMORY_VARIABLE
-from rankstream._core.terminal import as_json, plural
+from rankstream._core.terminal import as_json
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.prices import PriceLevels, split_label
+from rankstream.data.prices import PriceLevels
 from rankstream.data.readers import Reading, read, read_sales
 from rankstream.data.readers.groups import Split
 from rankstream.data.readers.options import check_options, open_job, translated
 from rankstream.data.readers.sources.files import open_source
 from rankstream.estimation.budget import fit_within
 from rankstream.models.files import kind_of, model_in
+from rankstream.reports.origin import account_of, period_of
 from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.processes.item_list import make_listing, observed_listing
@@ -40,7 +40,6 @@ EVERYTHING = ServiceLimits(items=100_000, label=10_000, offers=1_000_000, market
 UPLOAD_MEMORY = 2_000_000_000  # bytes that a process may take for a file that was uploaded: 20 times the largest one
 NO_FIT = "The model could not be fitted, for want of memory perhaps: use 'rankstream open' for the file."
 MAX_DATED_MARKETS = 20  # of one file, each of which is read anew for its times; not tuned
-MIN_DATE = 1e8  # seconds since 1970, in 1973: smaller numbers of a column of times are no dates
 PREVIEW_ROWS, PREVIEW_COLUMNS, PREVIEW_LETTERS = 20, 60, 200  # what fits a screen
 
 
@@ -67,13 +66,6 @@ class Importer:
         state = store.Learned(self._row.epoch, self._row.records, b"")
         store.save_market(self.learned, self._row.id, state, None, None, listing=known)
 
-    def take(self, reading: Reading, counts: ChoiceCounts) -> None:
-        """Write the choices to the log, and publish a model of them."""
-        with transaction(self.log):
-            self.store(reading, counts)
-        self.tell("Fitting the model", 0.0, observed_listing(counts, reading.prices))
-        self.fit_model(reading, counts)
-
     def store(self, reading: Reading, counts: ChoiceCounts, new_markets: bool = True, **settings: Any) -> None:
         """Write the choices to the log in the transaction of whoever calls; the market is made if absent."""
         ingest, records = Ingest(self.limits, new_markets), list(records_of(reading, counts))
@@ -97,12 +89,13 @@ class Importer:
         found = fit_within(counts, watch=watch, errors=True, **self.fit)
         proof = found.certificate
         proven = {"distance": float(proof.upper), "least": float(proof.lower), "gap": float(proof.gap)}
-        proven |= {"last": dates[1]} if (dates := dates_of(reading)) else {}
+        proven |= {"last": reading.times[1]} if reading.times and period_of(reading.times) else {}
         self.publish(found.model, counts, proven, tuple(account_of(reading, counts)))
 
     def fail(self, sentence: str) -> None:
-        """Say on the page what is wrong."""
+        """Say on the page what is wrong, and to whoever started the command."""
         store.set_problem(self.learned, self._row.id, self._row.epoch, sentence)
+        sys.stderr.write(f"rankstream: {as_json(sentence)}\n")
 
     def publish(
         self, model: Any, counts: ChoiceCounts | None, proven: Mapping[str, float | None], account: Sequence[str] = ()
@@ -132,7 +125,7 @@ def records_of(reading: Reading, counts: ChoiceCounts) -> Iterator[dict[str, Any
             if number > 0.0:
                 label = part.assortments.items[code]
                 chosen = str(label if reading.prices is None else reading.prices.of(label)[0])
-                when = {} if span is None else {"time": (span[0] + span[1]) / 2.0}
+                when = {} if span is None else {"time": span[0]}
                 yield {"offered": offers[place], "chosen": chosen, "count": number, **when}
 
 
@@ -150,18 +143,42 @@ def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict
             first.publish(model, None, {short: known.get(name) for short, name in names.items()})
             return
         parts = read_markets(path, task["market"], task["by"], options)
-        for name, found, counts in parts:
-            if name != task["market"]:
-                check_new(log, name)
-            Importer(log, learned, name, task["fit"]).take(found, counts)
+        store_parts(log, learned, parts, task["market"])
+        fit_parts(log, learned, parts, task["fit"])
         if all(name != task["market"] for name, _, _ in parts):  # the name of the file is none of its markets
             store.forget(learned, first._row.id)
             log.execute("DELETE FROM markets WHERE id = ?", (first._row.id,))
     except (ValueError, OSError, RefusedError, MemoryError) as error:
-        sentence = why(error)
-        row = market_row(log, task["market"])
-        store.set_problem(learned, 0 if row is None else row.id, 0 if row is None else row.epoch, sentence)
-        sys.stderr.write(f"rankstream: {as_json(sentence)}\n")
+        first.fail(why(error))
+
+
+Part = tuple[str, Reading, ChoiceCounts]
+"""A market of a file: its name, what was read, and its choices."""
+
+
+def store_parts(
+    log: sqlite3.Connection, learned: sqlite3.Connection, parts: Sequence[Part], known: str = "", **options: Any
+) -> None:
+    """Write the choices of all markets of a file to the log, or none; only the market ``known`` may be there before."""
+    limits = options.pop("limits", EVERYTHING)
+    with transaction(log):
+        for name, reading, counts in parts:
+            if name != known and market_row(log, name) is not None:
+                raise RefusedError(409, f"There is a market {name!r} already: choose another name.")
+            Importer(log, learned, name, {}, limits).store(reading, counts, **options)
+    for name, reading, counts in parts:  # only now, as what was learned must never be ahead of the log
+        listing = observed_listing(counts, reading.prices)
+        Importer(log, learned, name, {}).tell("Fitting the model", 0.0, listing)
+
+
+def fit_parts(log: sqlite3.Connection, learned: sqlite3.Connection, parts: Sequence[Part], fit: dict[str, Any]) -> None:
+    """Publish a model of each market that was stored; a market without one says why on its page."""
+    for name, reading, counts in parts:
+        own = Importer(log, learned, name, fit)
+        try:
+            own.fit_model(reading, counts)
+        except (ValueError, MemoryError) as error:
+            own.fail(why(error))
 
 
 def read_choices(path: Path, by: list[str], options: dict[str, Any]) -> Reading:
@@ -173,9 +190,7 @@ def read_choices(path: Path, by: list[str], options: dict[str, Any]) -> Reading:
     return read(path, time_slices=None if by else TIME_SLICES, by=by, **options)
 
 
-def read_markets(
-    path: Path, market: str, by: list[str], options: dict[str, Any]
-) -> list[tuple[str, Reading, ChoiceCounts]]:
+def read_markets(path: Path, market: str, by: list[str], options: dict[str, Any]) -> list[Part]:
     """The markets of a file: one, or one for each group; a few groups are read one by one, to have their times."""
     found = read_choices(path, by, dict(options))
     if not by:
@@ -197,17 +212,6 @@ def name_of(key: Any) -> str:
     return market_name(" ".join(map(str, cells_of(key))))
 
 
-def dates_of(reading: Reading) -> tuple[float, float] | None:
-    """The first and the last time of a reading, where they are dates: numbers may be anything else."""
-    return reading.times if reading.times is not None and reading.times[0] > MIN_DATE else None
-
-
-def check_new(log: sqlite3.Connection, name: str) -> None:
-    """Refuse a market whose name another has."""
-    if market_row(log, name) is not None:
-        raise RefusedError(409, f"There is a market {name!r} already: choose another name.")
-
-
 def why(error: BaseException) -> str:
     """What is wrong with a file, in a sentence."""
     return "There is not enough memory for this file." if isinstance(error, MemoryError) else str(error)
@@ -216,9 +220,8 @@ def why(error: BaseException) -> str:
 class Uploads:
     """Answers what the page asks about a file that was uploaded: what is in it, and that it becomes markets."""
 
-    readings: dict[str, list[tuple[str, Reading, ChoiceCounts]]] = {}  # noqa: RUF012, shared by lanes: what is to be fitted
-
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, readings: dict[str, list[Part]] | None = None) -> None:
+        self.readings = {} if readings is None else readings  # what is to be fitted, shared by those who store and fit
         self.log = open_log(folder)
         self.learned = open_learned(folder, self.log)
 
@@ -231,6 +234,14 @@ class Uploads:
             return refused.status, refused.sentence
         except (ValueError, OSError, MemoryError) as error:
             return 422, in_words(why(error), path)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the process has taken most of its memory, which the system counts even where it is free again."""
+        with suppress(OSError):  # not every system has it
+            pages = int(Path("/proc/self/statm").read_text().split()[5])
+            return not self.readings and pages * os.sysconf("SC_PAGESIZE") > UPLOAD_MEMORY // 2
+        return False
 
     def look(self, path: Path, task: dict[str, Any]) -> dict[str, Any]:
         """The first rows, which column is what, and the account of reading all of it; or why it cannot be read."""
@@ -257,25 +268,15 @@ class Uploads:
         """Write the choices to the log, all markets of the file or none."""
         parts = read_markets(path, task["market"], task["by"], task["reading"])
         nothing = task["reading"].get("no_choice")
-        with transaction(self.log):
-            for name, reading, counts in parts:
-                check_new(self.log, name)
-                one = Importer(self.log, self.learned, name, {}, task["limits"])
-                one.store(reading, counts, task["new_markets"], **({"no_choice": nothing} if nothing else {}))
-        for name, reading, counts in parts:  # only now, as what was learned must never be ahead of the log
-            listing = observed_listing(counts, reading.prices)
-            Importer(self.log, self.learned, name, {}).tell("Fitting the model", 0.0, listing)
+        options = {name: task[name] for name in ("limits", "new_markets")} | ({"no_choice": nothing} if nothing else {})
+        store_parts(self.log, self.learned, parts, **options)
         self.readings[str(path)] = parts
         return [name for name, _, _ in parts]
 
     def fit(self, path: Path, task: dict[str, Any]) -> None:
         """Fit a model for each market of a file that was stored, and delete the file."""
-        for name, reading, counts in self.readings.pop(str(path)):
-            own = Importer(self.log, self.learned, name, task["fit"])
-            try:
-                own.fit_model(reading, counts)
-            except (ValueError, MemoryError) as error:
-                own.fail(why(error))
+        fit_parts(self.log, self.learned, self.readings[str(path)], task["fit"])
+        del self.readings[str(path)]
         rmtree(path.parent, ignore_errors=True)
 
     def fail(self, path: Path, task: dict[str, Any]) -> None:
@@ -297,27 +298,6 @@ def in_preview(cell: Any) -> str:
     return text[:PREVIEW_LETTERS]
 
 
-def account_of(reading: Reading, counts: ChoiceCounts) -> Iterator[str]:
-    """What was read, in sentences."""
-    offers, names = counts.assortments, {split_label(label)[0] for label in counts.assortments.items}
-    yield (
-        f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, 'different offer')} of "
-        f"{plural(len(names), 'item')}."
-    )
-    yield f"The file has {plural(reading.rows, 'record')}."
-    if reading.account is not None:
-        yield reading.account.summary()
-    if reading.groups:
-        markets = [name_of(key) for key in reading.groups]
-        yield f"{plural(len(markets), 'market')}: {', '.join(markets[:8])}{', …' if len(markets) > 8 else ''}."
-    if dates := dates_of(reading):
-        first, last = (datetime.fromtimestamp(one, UTC) for one in dates)
-        yield f"From {first.day} {first:%B %Y} to {last.day} {last:%B %Y}."
-    if reading.prices is not None:
-        yield f"Prices of {plural(len(reading.prices.levels), 'item')}."
-    yield from filter(None, (*reading.notes, reading.problems.summary()))
-
-
 def limit_memory() -> None:
     """Let this process take no more memory than a file may need; tables that could be smaller are."""
     os.environ[MEMORY_VARIABLE] = str(UPLOAD_MEMORY // 4)
@@ -333,7 +313,8 @@ def main() -> None:
     lower_priority(2)
     if len(sys.argv) == 2:
         limit_memory()
-        answer_parent(lambda: Uploads(folder))
+        readings: dict[str, list[Part]] = {}
+        answer_parent(lambda: Uploads(folder, readings))
         return
     follow_parent(lambda: os._exit(0))
     with closing(open_log(folder)) as log, closing(open_learned(folder, log)) as learned:

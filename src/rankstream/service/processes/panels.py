@@ -25,7 +25,11 @@ from rankstream.service.storage.states import CoursePoint
 
 MAX_DRIFT_RECORDS = 20_000  # latest records for drift and shares over time; not tuned, keeps a page quick
 SLICES, TYPES, MAX_OFFERS = 12, 10, 15  # what a panel can show
-NO_PRICES = "This market has no price levels. Set price_levels, and send offers with prices, to see what prices do."
+NO_PRICES = (
+    "This market has no prices, or none that vary. Choose the column of prices when you add a file. Or set "
+    "price_levels, and send offers with prices."
+)
+TITLES = {"findings": "What you should know", "trend": "Shares over time", "drift": "What changed over time"}
 REMEDY = "Tastes changed. Set half_life or window to let older choices count less, or detect to restart after a change."
 FOLLOWS = "The model follows the change: with these settings, earlier choices count for less, or not at all."
 COURSE = "How far the model was from the observed shares since the first record, and how much a better fit could gain."
@@ -104,11 +108,15 @@ class PanelAnswerer(Answerer):
             slices.append(part)
             times = [record.time or 0.0 for record in records[start:end]]
             spans.append((min(times), max(times)) if dated else (float(begin + start + 1), float(begin + end)))
+        if is_file and dated:  # records of a file have the time at which their period began
+            begins = [first for first, _ in spans]
+            spans = list(zip(begins, [*begins[1:], max(begins[-1], question.get("last") or 0.0)], strict=True))
         _, drift = drift_of(records, is_file)
         places = [record_at(points, alarm["choice"]) for alarm in question["alarms"]]
         places = [place for place in places if place > begin]
         alarms = [records[place - begin - 1].time or 0.0 for place in places] if dated else places
-        section = drift_section(drift, slices, spans, FOLLOWS if question["follows"] else REMEDY, "record", alarms)
+        remedy, nothing = FOLLOWS if question["follows"] else REMEDY, self.model(question).no_choice
+        section = drift_section(drift, slices, spans, remedy, "record", alarms, nothing)
         return section, {"label": _change_label(drift, alarms, dated), "words": drift.verdict}
 
     def report(self, question: dict[str, Any]) -> str:
@@ -132,7 +140,7 @@ def _change_label(drift: DriftReport, alarms: Sequence[float], dated: bool) -> s
 def offers_section(counts: ChoiceCounts) -> Section:
     """List the most frequent offers by how they differ from the most frequent one."""
     usual, shown = offers_table(counts, "Offers and how often customers chose from them", most=MAX_OFFERS)
-    return Section("offers", "Offers", (f"The most frequent offer: {joined(usual, 60)}.",), (shown,))
+    return Section("offers", "Offers", (f"The most frequent offer: {joined(usual, 20)}.",), (shown,))
 
 
 def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, int]]) -> Section:
@@ -180,11 +188,13 @@ def moment(seconds: float) -> str:
 
 
 def _shown(names: Sequence[str], made: Mapping[str, Callable[[], Section]]) -> list[Section]:
-    """Return the sections of a tab without empty ones; a section that fails shows its error."""
-    sections = []
+    """Return the sections of a tab without empty ones; a section that fails shows its error, once in a tab."""
+    sections, messages = list[Section](), set[str]()
     for name in names:
         try:
             sections.append(made[name]())
         except (ValueError, RefusedError) as error:
-            sections.append(Section(name, name.capitalize(), (f"This cannot be shown yet. {error}",)))
+            if str(error) not in messages:
+                sections.append(Section(name, TITLES.get(name, name.capitalize()), (str(error),)))
+            messages.add(str(error))
     return [section for section in sections if section.sentences or section.parts]

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from rankstream._core.terminal import as_json
+from rankstream._core.watch import Deadline
 from rankstream.data.assortments import Assortments
 from rankstream.data.change import RecordCounts
 from rankstream.data.counts import ChoiceCounts
@@ -27,6 +29,10 @@ from rankstream.streams.live import Live, Record
 from rankstream.streams.record import RecordLevels
 
 MAX_MODELS = 20  # models in memory; as many as ``learner.IN_MEMORY``
+SEARCH_SECONDS = 20.0
+"""Wall-clock seconds after which a search ends with the best offer so far. On a busy machine two CPU seconds may take
+more than a minute, and the question would be given up. No benchmark chose it.
+"""
 NO_PRICES = "This market's model has no prices: give each offer as a list of items."
 
 
@@ -109,12 +115,14 @@ class Answerer:
     def decide(self, question: dict[str, Any]) -> dict[str, Any]:
         """The offer that earns most."""
         model = self.model(question)
-        return {**best_offer(model, **said_of(question, model)).to_json(), "warnings": fit_warnings(model.about)}
+        found = best_offer(model, watch=Deadline(inf, timeout=SEARCH_SECONDS), **said_of(question, model))
+        return {**found.to_json(), "warnings": fit_warnings(model.about)}
 
     def next_offer(self, question: dict[str, Any]) -> dict[str, Any]:
         """Return the offer to try next, given the counts behind the model."""
         _, counts = self.learned(question)
-        decision = next_offer(counts, **said_of(question, counts.assortments))
+        deadline = Deadline(inf, timeout=SEARCH_SECONDS)
+        decision = next_offer(counts, watch=deadline, **said_of(question, counts.assortments))
         return {**decision.to_json(), "warnings": fit_warnings(self.model(question).about)}
 
     def counts(self, question: dict[str, Any]) -> list[dict[str, Any]]:

@@ -193,6 +193,8 @@ def answer(make: Callable[[], Handler], source: IO[bytes], out: IO[bytes], leave
                 content = handle(lanes[lane].get())
                 with writing:
                     write_message(out, (lane, content))
+                if getattr(handle, "is_spent", False):  # the next question starts another process
+                    leave()
         except BaseException as error:
             note("a process failed", kind=type(error).__name__)
             leave()

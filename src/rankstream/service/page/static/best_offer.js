@@ -77,12 +77,23 @@ function earned(given) {
 
 /** Ask, and ask again where the server had no time for it. @param {string} how @param {any} body @param {AbortSignal} signal */
 async function patiently(how, body, signal) {
-  for (let tries = 1; ; tries += 1) {
-    try { return await ask(how, body, signal); } catch (error) {
-      if (!(error instanceof Refused) || ![429, 503].includes(error.status) || tries >= TRIES) throw error;
-      byId("searching").textContent = "The server is busy. Still searching …";
-      await new Promise((resolve) => setTimeout(resolve, 1000 * (error.wait || 1)));
+  const began = Date.now(), place = byId("searching");
+  let words = "Searching …";
+  const say = () => { if (!signal.aborted) place.textContent = `${words} ${Date.now() - began < 3000 ? "" : `${Math.round((Date.now() - began) / 1000)} s`}`; };
+  const timer = setInterval(say, 1000);
+  say();
+  try {
+    for (let tries = 1; ; tries += 1) {
+      try { return await ask(how, body, signal); } catch (error) {
+        if (!(error instanceof Refused) || ![429, 503].includes(error.status) || tries >= TRIES) throw error;
+        words = "The server is busy. Still searching …";
+        say();
+        await new Promise((resolve) => setTimeout(resolve, 1000 * (error.wait || 1)));
+      }
     }
+  } finally {
+    clearInterval(timer);
+    if (!signal.aborted) place.textContent = "";
   }
 }
 
@@ -106,16 +117,26 @@ export async function advise() {
   try {
     const answer = await patiently("decide", constraints(margins()), new AbortController().signal);
     const decision = answer.decision.decision ?? answer.decision, now = present(), offer = /** @type {string[]} */ (decision.offer ?? answer.decision.offer);
-    byId("searching").textContent = "";
-    const gain = decision.value - (decision.context?.present_value ?? NaN), keys = new Set(now.map(itemOf)), next = new Set(offer.map(itemOf));
-    const listed = (/** @type {string} */ verb, /** @type {string[]} */ labels) => (labels.length ? [`${verb} ${labels.slice(0, 4).map(nameOf).join(", ")}${labels.length > 4 ? ` and ${labels.length - 4} more` : ""}`] : []);
-    const words = [...listed("Add", offer.filter((label) => !keys.has(itemOf(label)))), ...listed("drop", now.filter((label) => !next.has(itemOf(label)))), ...listed("offer", offer.filter((label) => keys.has(itemOf(label)) && !now.includes(label)))].join("; ");
-    place.replaceChildren(...(!words || !(gain > 0)
+    const gain = decision.value - (decision.context?.present_value ?? NaN), words = differences(now, offer);
+    place.replaceChildren(...(!words.length || !(gain > 0)
       ? [element("p", {}, "Today's shelf is the best offer by this model. ", link("See why"))]
-      : [element("p", {}, `${words[0].toUpperCase()}${words.slice(1)}.`), element("p", { class: "figure" }, `+${money(gain)}`), element("p", { class: "note" }, `per ${CUSTOMERS.toLocaleString("en")} customers, against today's shelf; ${decision.proven ? "proven best by this model" : "not proven best"}. `, link("How sure, and what else"))]));
+      : [element("p", { class: "figure" }, `+${money(gain)} `, element("small", {}, `per ${CUSTOMERS.toLocaleString("en")} customers`)),
+        element("ul", { class: "steps-to-take" }, ...words.map(([mark, text]) => element("li", { class: mark }, text))),
+        element("p", { class: "note" }, `Against today's shelf; ${decision.proven ? "proven best by this model" : "the best that was found"}. `, link("How sure, and what else"))]));
   } catch (error) {
     place.replaceChildren(element("p", {}, `There is no advice now: ${error instanceof Error ? error.message : error} `, link("Try it yourself")));
   }
+}
+
+/** What to do to get from one offer to another: the kind of change, and what. @param {string[]} now @param {string[]} offer @returns {[string, string][]} */
+function differences(now, offer) {
+  const same = (/** @type {string} */ label, /** @type {string[]} */ others) => others.find((other) => itemOf(other) === itemOf(label));
+  const listed = (/** @type {string[]} */ texts) => `${texts.slice(0, 5).join(", ")}${texts.length > 5 ? ` and ${texts.length - 5} more` : ""}`;
+  const added = offer.filter((label) => !same(label, now)).map((label) => nameOf(label)), gone = now.filter((label) => !same(label, offer)).map((label) => nameOf(label, false));
+  const priced = offer.filter((label) => same(label, now) && !now.includes(label)).map((label) => `${nameOf(label)} (now ${priceOf(same(label, now) ?? "")})`);
+  /** @type {[string, string, string[]][]} */
+  const kinds = [["added", "Add", added], ["gone", "Drop", gone], ["altered", "Price", priced]];
+  return kinds.filter(([, , texts]) => texts.length).map(([mark, verb, texts]) => [mark, `${verb} ${listed(texts)}`]);
 }
 
 /** @param {SubmitEvent} event */
@@ -130,15 +151,12 @@ async function search(event) {
   try {
     const given = margins();
     if (!Object.keys(given).length) throw new Error("No item has a margin or a cost. Type at least one, or choose a file.");
-    byId("searching").textContent = "Searching …";
     const answer = await patiently(how, constraints(given), signal);
     const decision = answer.decision.decision ?? answer.decision;
     show(place, { ...decision, offer: answer.decision.offer }, how, given);
-    byId("searching").textContent = "";
     await lookForIntervals({ ...decision, offer: answer.decision.offer }, given, signal);
   } catch (error) {
     if (isAbort(error)) return;
-    byId("searching").textContent = "";
     place.replaceChildren();
     problem.textContent = error instanceof Error ? error.message : String(error);
   }
@@ -147,12 +165,16 @@ async function search(event) {
 /** The item of a label, which may have a price. @param {string} label */
 const itemOf = (label) => items.find((one) => one.levels.some((level) => level.trim() === label))?.key ?? label;
 
-/** The name of an item at its price, as people read it. @param {string} label */
-function nameOf(label) {
+/** The price of an item, if it has one. @param {string} label */
+function priceOf(label) {
   const item = items.find((one) => one.levels.some((level) => level.trim() === label));
-  if (!item) return label;
-  const level = item.levels.findIndex((one) => one.trim() === label);
-  return item.prices.length ? `${item.name} @ ${item.prices[level]}` : item.name;
+  return item?.prices[item.levels.findIndex((level) => level.trim() === label)] ?? "";
+}
+
+/** The name of an item, as people read it, at its price. @param {string} label @param {boolean} [priced] */
+function nameOf(label, priced = true) {
+  const name = items.find((one) => one.levels.some((level) => level.trim() === label))?.name ?? label;
+  return priced && priceOf(label) ? `${name} at ${priceOf(label)}` : name;
 }
 
 /** @param {HTMLElement} place @param {any} found @param {string} how @param {Record<string, number>} given */
@@ -166,7 +188,6 @@ function show(place, found, how, given) {
   const head = how === "decide" ? "The best offer" : "The next offer to try";
   const side = (/** @type {string} */ title, /** @type {number | undefined} */ value, /** @type {string} */ id, /** @type {Element} */ offer) => element("div", {}, element("h3", {}, title), element("p", { class: "figure" }, value === undefined ? "" : money(value)), element("p", { class: "note" }, `per ${CUSTOMERS.toLocaleString("en")} customers `, element("span", { id })), offer);
   const without = free.filter((item) => !(item.label in given)).length;
-  const gap = found.bound - found.value;
   const card = element("section", { class: "card", "aria-labelledby": "decision-title" },
     element("h2", { id: "decision-title" }, `${head}${isSame ? " is today's" : ""}`),
     element("p", { class: "figure", id: "gain" }, worth === undefined || worth === null ? "" : `${found.value - worth >= 0 ? "+" : ""}${money(found.value - worth)}`),
@@ -174,7 +195,7 @@ function show(place, found, how, given) {
     element("div", { class: "pair" },
       side("Today", worth ?? undefined, "today-ends", list(now, found.offer, "dropped")),
       side("Proposed", found.value, "proposed-ends", list(found.offer, now, "added"))),
-    element("p", { id: "proof" }, found.proven ? "Proven best: by this model, no allowed offer is worth more." : `Not proven: another offer may be worth up to ${money(gap)} more per ${CUSTOMERS.toLocaleString("en")} customers.`),
+    element("p", { id: "proof" }, found.proven ? "Proven best: by this model, no allowed offer is worth more." : `The best that was found. It is not proven best: the proven limit is ${money(found.bound)} per ${CUSTOMERS.toLocaleString("en")} customers.`),
     ...(without ? [element("p", { class: "note" }, `${without} ${without === 1 ? "item" : "items"} without a margin or cost were left out.`)] : []),
     ...(found.context?.nearness?.is_extrapolation ? [element("p", { class: "notice" }, "This offer is far from anything in the data. Try it in one place first.")] : []));
   const buttons = element("p", { class: "tools" });
@@ -226,7 +247,7 @@ function download(offer, shares, earns) {
   const rows = offer.map((label) => {
     const item = items.find((one) => one.levels.some((level) => level.trim() === label));
     const share = shares[label] ?? shares[item?.label ?? ""] ?? "";
-    return [cell(item?.label ?? label), item?.prices[item.levels.findIndex((level) => level.trim() === label)] ?? "", String(share), String(earns[label] ?? "")].join(",");
+    return [cell(item?.label ?? label), priceOf(label), String(share), String(earns[label] ?? "")].join(",");
   });
   const link = element("a", { href: URL.createObjectURL(new Blob([["item,price,share,margin", ...rows, ""].join("\n")], { type: "text/csv" })), download: "offer.csv" });
   link.click();

@@ -3,9 +3,9 @@
 
 import { draw } from "./charts.js";
 import { told } from "./memory.js";
-import { amount, ask, byId, element, items } from "./server.js";
+import { ask, byId, element, items } from "./server.js";
 
-const HEADS = ["item", "cost", "usual price", "best price", "value per 100 customers"];
+const HEADS = ["item", "cost", "usual price", "best price", "earns at usual price", "earns at best price"];
 const LOOK = 4000; // milliseconds until intervals are looked for again
 
 /** Which chart has its bands, and how long they were waited for. */
@@ -13,9 +13,10 @@ let banded = "";
 
 /**
  * Draw intervals around the demand curves as soon as the server has them: each point is an offer.
- * @param {HTMLElement} figure @param {{item: string, price: number, share: number, low?: number, high?: number}[]} points
+ * @param {HTMLElement} figure @param {{drawn: string[], points: {item: string, price: number, share: number, low?: number, high?: number}[]}} demand
  */
-async function addBands(figure, points) {
+async function addBands(figure, { drawn, points: all }) {
+  const points = all.filter((one) => drawn.includes(one.item));
   const values = figure.dataset.values ?? "";
   if (banded === values || points.some((one) => one.low !== undefined)) return;
   banded = values;
@@ -31,7 +32,8 @@ async function addBands(figure, points) {
     if (!figure.isConnected || figure.dataset.values !== values) return;
     const ends = answer?.predictions?.map((/** @type {any} */ one, /** @type {number} */ at) => one.intervals?.[offers[at]?.label ?? ""]);
     if (ends?.every(Boolean)) {
-      figure.dataset.values = banded = JSON.stringify(points.map((one, at) => ({ ...one, low: ends[at][0], high: ends[at][1] })));
+      points.forEach((one, at) => { [one.low, one.high] = ends[at]; });
+      figure.dataset.values = banded = JSON.stringify({ drawn, points: all });
       delete figure.dataset.width;
       draw(figure);
       return;
@@ -46,15 +48,17 @@ export function begin() {
   const source = /** @type {HTMLElement | null} */ (document.querySelector("#prices figure[data-kind=demand]"));
   const card = byId("best-prices");
   if (!source || !card) return;
+  const demand = JSON.parse(source.dataset.values ?? "null");
   /** @type {{item: string, price: number, share: number}[]} */
-  const points = JSON.parse(source.dataset.values ?? "[]");
-  addBands(source, points);
+  const points = demand.points;
+  addBands(source, demand);
   const rows = [...new Set(points.map((one) => one.item))].map((name) => {
     const item = items.find((one) => one.name === name), cost = told.margins[item?.label ?? ""] ?? 0;
     const worth = (/** @type {{price: number, share: number}} */ one) => (one.price - cost) * one.share;
     const best = points.filter((one) => one.item === name).reduce((one, other) => (worth(other) > worth(one) ? other : one));
-    const cells = [amount(cost), item ? item.prices[item.usual] : "", amount(best.price), amount(100 * worth(best))];
-    return element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, name)), ...cells.map((cell, place) => element("td", { class: "number", "data-title": HEADS[place + 1] }, cell)));
+    const now = points.find((one) => one.item === name && one.price === Number(item?.prices[item.usual]));
+    const cells = [cost.toFixed(2), item ? item.prices[item.usual] : "", best.price.toFixed(2), ...[now, best].map((one) => (one ? (100 * worth(one)).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) : ""))];
+    return element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, name)), ...cells.map((cell, place) => element("td", { class: place === 2 && best !== now ? "number is-new" : "number", "data-title": HEADS[place + 1] }, cell)));
   });
   const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
   card.querySelector("table").replaceChildren(element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));

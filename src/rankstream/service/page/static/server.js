@@ -41,7 +41,7 @@ export async function askAbout(name, path, body, signal, method = body === undef
 }
 
 /** @param {number} number @param {number} [digits] */
-export const amount = (number, digits = 4) => Number(number.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
+export const amount = (number, digits = 3) => Number(number.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
 
 /** The tone of a chip that says whether a market changed. @param {string} label */
 export const toneOf = (label) => (label.startsWith("Changed") ? "care" : label.startsWith("Stable") ? "good" : "");

@@ -1,6 +1,7 @@
 // @ts-check
 // What if: ticks and prices are answered at once, in place; intervals follow, and the address says what is asked.
 
+import { points } from "./charts.js";
 import { ask, byId, element, isAbort, items } from "./server.js";
 import { remember, shelf, told } from "./memory.js";
 
@@ -115,7 +116,7 @@ function show(shares, base, provisional) {
     cell("share").textContent = item.on ? `${(100 * share).toFixed(1)} %` : "";
     cell("ends").textContent = "";
     const change = 100 * (share - was), shown = own.has(item) || item.on ? change : 0;
-    cell("change").textContent = item.on ? `${shown >= 0.05 ? "+" : ""}${Math.abs(shown) < 0.05 ? "0.0" : shown.toFixed(1)}` : "";
+    cell("change").textContent = item.on ? points(shown) : "";
     cell("change").className = `number change ${shown >= 0.05 ? "up" : shown <= -0.05 ? "down" : ""}`;
     moves.push({ name: item.name, change: shown });
   }
@@ -151,7 +152,7 @@ function summarise(moves, provisional) {
   if (provisional) place.append(element("p", { class: "notice" }, "Provisional: a better model is being fitted."));
   place.append(element("p", {}, `${items.length - gone} of ${items.length} items are on offer, compared with ${baseline ? "your baseline" : "everything at usual prices"}.`));
   if (!clear.length) { place.append(element("p", { class: "note" }, "No share changes by 0.1 points or more.")); return; }
-  const rows = clear.slice(0, 10).map((one) => element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, one.name)), element("td", { class: `number ${one.change > 0 ? "up" : "down"}` }, `${one.change > 0 ? "+" : ""}${one.change.toFixed(1)}`)));
+  const rows = clear.slice(0, 10).map((one) => element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, one.name)), element("td", { class: `number ${one.change > 0 ? "up" : "down"}` }, points(one.change))));
   place.append(element("table", {}, element("caption", {}, "Largest changes, in points"), element("tbody", {}, ...rows)));
 }
 
