@@ -32,7 +32,8 @@ class DenseOracle(TableOracle):
     a bit, the one item of every offer (no-choice) ends the ranking, and ``ties`` and ``seed`` decide among ties (see
     ``TieRule``). Ways to go on tie with the cheapest when they cost more by at most a small part of it
     (``walk_kernels.TIE_TOLERANCE``), since sums differ by as much when taken in another order. Large tables are
-    filled by all threads that numba may use, with the same answers whatever their number.
+    filled by all threads that numba may use, with the same answers whatever their number. Several threads may share an
+    oracle: whoever asks waits until the one before has read its ranking off the table.
 
     Parameters
     ----------

@@ -42,6 +42,7 @@ NO_FIT = "The model could not be fitted, for want of memory perhaps: use 'rankst
 MAX_DATED_MARKETS = 20  # of one file, each of which is read anew for its times
 MIN_DATE = 1e8  # seconds since 1970: smaller numbers of a column of times are no dates
 PREVIEW_ROWS, PREVIEW_COLUMNS, PREVIEW_LETTERS = 20, 60, 200
+Readings = dict[str, list[tuple[str, Reading, ChoiceCounts]]]  # markets by the path of their file
 
 
 @dataclass(frozen=True)
@@ -214,12 +215,13 @@ def why(error: BaseException) -> str:
 
 
 class Uploads:
-    """Answers what the page asks about a file that was uploaded: what is in it, and that it becomes markets."""
+    """Answers what the page asks about a file that was uploaded: what is in it, and that it becomes markets.
 
-    readings: dict[str, list[tuple[str, Reading, ChoiceCounts]]] = {}  # noqa: RUF012, shared by lanes: what is to be fitted
+    ``readings`` are files that were stored and are not fitted yet: lanes that store and lanes that fit share them.
+    """
 
-    def __init__(self, folder: Path) -> None:
-        self.log = open_log(folder)
+    def __init__(self, folder: Path, readings: Readings) -> None:
+        self.log, self.readings = open_log(folder), readings
         self.learned = open_learned(folder, self.log)
 
     def __call__(self, task: dict[str, Any]) -> tuple[int, Any]:
@@ -329,11 +331,11 @@ def limit_memory() -> None:
 
 def main() -> None:
     """The process: it answers about uploads, or reads files and ends; in any case with whoever started it."""
-    folder = Path(sys.argv[1])
+    folder, readings = Path(sys.argv[1]), Readings()
     lower_priority(2)
     if len(sys.argv) == 2:
         limit_memory()
-        answer_parent(lambda: Uploads(folder))
+        answer_parent(lambda: Uploads(folder, readings))
         return
     follow_parent(lambda: os._exit(0))
     with closing(open_log(folder)) as log, closing(open_learned(folder, log)) as learned:
