@@ -241,8 +241,8 @@ def test_without_prices_changes_count_items_and_the_rest_is_refused() -> None:
 
 def test_a_table_by_level_needs_a_model_that_keeps_the_order_of_levels() -> None:
     model = make_model("falling", (2, 2), True, False, 0)
-    assert cells_of(make_problem(model, costs={"tea": 1.0})) is not None
+    assert cells_of(make_problem(model, None, costs={"tea": 1.0, "pie": 1.0})) is not None
     loose = replace(model, order=())
-    assert cells_of(make_problem(loose, costs={"tea": 1.0})) is None
+    assert cells_of(make_problem(loose, None, costs={"tea": 1.0, "pie": 1.0})) is None
     plain = FallingClassModel(items=("a", "no"), no_choice_code=1, mixture=np.ones(1), attraction=np.ones((1, 2)), **FIT)
     assert cells_of(make_problem(plain, margins={"a": 1.0})) is None

@@ -199,6 +199,6 @@ def test_progress_counts_every_market_once(tmp_path: Path, monkeypatch: pytest.M
     assert told[0] == ("starting", 0.0)
     assert told[-3:] == list(zip(words, (1 / 3, 2 / 3, 1.0), strict=True))
     told.clear()
-    more = pd.concat([rows, choices(["Ripon"], seed=3)], ignore_index=True)
+    more = pd.concat([rows, choices(["Zeal"], seed=3)], ignore_index=True)
     fitted(more, tmp_path / "out")  # the three others are done already
     assert [one for one in told if "markets" in one[0]] == [("4 of 4 markets", 1.0)]

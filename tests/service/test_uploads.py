@@ -362,7 +362,7 @@ def test_prices_of_a_file_become_levels_and_its_records_are_choices(tmp_path: Pa
         assert rows["bakery"] is not None
         assert rows["cafe"] is not None
         assert rows["bakery"].settings["price_levels"] == {"croissant": [2.2, 2.6, 3.0], "muffin": [2.6, 3.2]}
-        assert "price_levels" not in rows["cafe"].settings
+        assert rows["cafe"].settings["price_levels"] is None
         for row, reading in ((rows["bakery"], priced), (rows["cafe"], plain)):
             _, counts = asked.learned({"market": row.id})
             assert counts.observations == reading.counts.observations
