@@ -8,6 +8,7 @@ import pytest
 import typer
 
 from rankstream import Assortments, ChoiceCounts, PriceLevels, RankingModel
+from rankstream._core.terminal import print_plain
 from rankstream.cli import markets as market_commands
 from rankstream.cli import model_answers
 from rankstream.cli.drift import _item_line, compares_models, in_both, text_of_choices, text_of_models
@@ -180,7 +181,7 @@ def test_a_market_that_fails_is_told_and_others_are_shown(capsys: pytest.Capture
     def run(name: str, _: Any) -> None:
         if name == "Bath":
             raise ValueError("set no_choice='no'")
-        market_commands.print_plain(f"about {name}")
+        print_plain(f"about {name}")
 
     with pytest.raises(typer.Exit) as ended:
         run_each({"York": 1, "Bath": 2}, run, as_json=False)

@@ -173,7 +173,7 @@ def test_what_duckdb_cannot_read_is_read_row_by_row(tmp_path: Path, monkeypatch:
      ({"until": f"{DAY} 11:01"}, 2), ({"since": f"{DAY} 10:00", "until": f"{DAY} 10:30"}, 0)],
 )  # fmt: skip
 def test_a_window_of_time_includes_its_beginning_and_not_its_end(
-    tmp_path: Path, window: dict[str, str], left: int
+    tmp_path: Path, window: dict[str, Any], left: int
 ) -> None:
     paths = written(tmp_path, receipts=TABLES["receipts"].assign(quantity="1"))
     if left:

@@ -1,6 +1,7 @@
 from dataclasses import replace
 from itertools import permutations, product
 from math import prod
+from typing import Any
 from unittest.mock import patch
 
 import hypothesis.strategies as st
@@ -244,5 +245,6 @@ def test_a_table_by_level_needs_a_model_that_keeps_the_order_of_levels() -> None
     assert cells_of(make_problem(model, None, costs={"tea": 1.0, "pie": 1.0})) is not None
     loose = replace(model, order=())
     assert cells_of(make_problem(loose, None, costs={"tea": 1.0, "pie": 1.0})) is None
-    plain = FallingClassModel(items=("a", "no"), no_choice_code=1, mixture=np.ones(1), attraction=np.ones((1, 2)), **FIT)
+    common: dict[str, Any] = {"items": ("a", "no"), "no_choice_code": 1, **FIT}
+    plain = FallingClassModel(mixture=np.ones(1), attraction=np.ones((1, 2)), **common)
     assert cells_of(make_problem(plain, margins={"a": 1.0})) is None

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import rankstream as rs
+from rankstream._core.memory import MEMORY_VARIABLE
 from rankstream.service.hub import age_of
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.metrics import Metrics
@@ -252,7 +253,8 @@ def test_changes_have_a_label() -> None:
 def test_a_course_names_when_a_change_was_learned() -> None:
     points = [states.CoursePoint(at, 60.0 * at, float(at), 0.5, None) for at in (1, 2, 3)]
     section = panels.course_section(points, [{"choice": 2, "since": 1}, {"choice": 3, "since": 3}])
-    chart, changes = section.parts
+    parts: Any = section.parts
+    chart, changes = parts
     assert chart.table.rows[0] == ("3", "1970-01-01 00:03:00", "0.5000", "")
     assert changes.rows == (("3", "1970-01-01 00:03:00", "3"), ("2", "1970-01-01 00:02:00", "1"))
     assert panels.course_section([], []).parts == ()
@@ -365,12 +367,12 @@ def test_only_the_learner_counts_little_memory_as_free(monkeypatch: pytest.Monke
     started: list[dict[str, Any]] = []
     monkeypatch.setattr(subprocess, "Popen", lambda command, **more: started.append(more | {"command": command}))
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
-    monkeypatch.delenv(worker.MEMORY_VARIABLE, raising=False)
+    monkeypatch.delenv(MEMORY_VARIABLE, raising=False)
     worker.start("processes.learner", "folder", answers=False)
     worker.start("processes.refits", answers=True)
     learner, refits = started
-    assert learner["env"][worker.MEMORY_VARIABLE] == str(worker.TABLE_MEMORY)
-    assert worker.MEMORY_VARIABLE not in refits["env"]
+    assert learner["env"][MEMORY_VARIABLE] == str(worker.TABLE_MEMORY)
+    assert MEMORY_VARIABLE not in refits["env"]
     assert learner["env"]["OPENBLAS_NUM_THREADS"] == "3"  # what is set outside comes first
     assert learner["env"]["MALLOC_TRIM_THRESHOLD_"] == worker.MEMORY["MALLOC_TRIM_THRESHOLD_"]
     assert (learner["stdout"], refits["stdout"]) == (subprocess.DEVNULL, subprocess.PIPE)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from rankstream import Assortments, ChoiceCounts, Live, Record
+from rankstream.data.counts import MAX_OBSERVATIONS
 from rankstream.data.prices import PriceLevels
 from rankstream.oracles import QuickOracle
 from rankstream.streams import background, entropy_follower, pace, record
@@ -151,16 +152,20 @@ def test_an_old_model_is_stale_after_the_root_of_its_choices(monkeypatch: pytest
     learning = BackgroundLive({})
     learning.observe([TEA._replace(times=60.0), TEA._replace(chosen="pie", times=40.0)], 2, 1000.0)
     learning.dense, learning._known, learning._due = follower(100, 100), (2, 1000.0), None
+
+    def is_stale() -> bool:
+        return learning.is_stale
+
     assert (learning.serves, learning.known, learning.known_since) == ("max-entropy", 2, 1000.0)
     learning.dense.choices = 110.0
-    assert not learning.is_stale
+    assert not is_stale()
     now[0] = 1000.0 + background.FRESH_SECONDS - 0.01
-    assert not learning.is_stale
+    assert not is_stale()
     now[0] = 1000.0 + background.FRESH_SECONDS
-    assert learning.is_stale
+    assert is_stale()
     assert (learning.needs_refit, learning.due) == (True, "again")
     learning.dense.choices = 109.9
-    assert not learning.is_stale
+    assert not is_stale()
     learning.dense.choices, learning._failed = 110.0, learning.position
     assert learning.due is None  # it failed with these very records
     learning._failed, learning._pending = None, (2, 1000.0)
@@ -193,9 +198,9 @@ def test_other_counts_cannot_be_watched(count: float) -> None:
 
 
 def test_what_can_wait() -> None:
-    for times in (0.0, 2, 2.5, record.MAX_OBSERVATIONS - 1):
+    for times in (0.0, 2, 2.5, MAX_OBSERVATIONS - 1):
         assert can_wait(TEA._replace(times=times), whole=False)
-    for odd in (-1.0, nan, inf, True, "2", record.MAX_OBSERVATIONS):
+    for odd in (-1.0, nan, inf, True, "2", MAX_OBSERVATIONS):
         assert not can_wait(TEA._replace(times=odd), whole=False)  # type: ignore[arg-type]
     assert not can_wait(TEA._replace(times=2.5), whole=True)
     assert can_wait(TEA._replace(times=2.0), whole=True)
@@ -223,9 +228,10 @@ def test_settings_of_a_live_model() -> None:
     assert own.detector == DetectorSettings(block=7, rounds=3)
     assert (LiveSettings.of(window="2h").timed, LiveSettings.of(window=20).timed) == (True, False)
     assert (LiveSettings.of(window=20.0).window, LiveSettings.of().rounds, LiveSettings.of().seed) == (20, 20, 0)
+    wrong: dict[str, Any]
     for wrong in ({"epsilon": 0.0}, {"epsilon": 1.0}, {"half_life": 0.0}, {"threshold": -1.0}, {"block": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            DetectorSettings(**wrong)  # type: ignore[arg-type]
+            DetectorSettings(**wrong)
     assert DetectorSettings(threshold=0.0).threshold == 0.0
 
 
@@ -350,7 +356,8 @@ def test_counts_and_times_of_lines() -> None:
     lines = LineReader("choices.jsonl")
     assert [lines.is_complete(words) for words in (b"{}", b"{", b" ")] == [True, False, False]
     assert moment_of("1970-01-01T00:01:00+00:00") == 60.0
-    assert [moment_of(value) for value in (True, None, [], "soon", 10**400)] == [None] * 5
+    odd: list[Any] = [True, None, [], "soon", 10**400]
+    assert [moment_of(value) for value in odd] == [None] * 5
     assert moment_of(7) == 7.0
 
 
