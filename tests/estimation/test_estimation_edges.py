@@ -17,7 +17,10 @@ from rankstream.estimation.misfit import Misfit, effective_sizes, measure_misfit
 from rankstream.estimation.model_certificate import with_proof
 from rankstream.estimation.rows import align, as_array, choice_columns, column_names, count_availability, sorted_order
 from rankstream.models.entropy.ensemble import n_folds
+from rankstream.models.entropy.fit import SAMPLES
+from rankstream.models.entropy.guides import MAX_EXACT_CHOICES
 from rankstream.models.entropy.ranking_laws import plackett_luce
+from rankstream.models.entropy.trust import MAX_FOLDS, N_DRAWN_RANKINGS
 
 pytestmark = pytest.mark.quick
 TEA = Assortments([("tea", "pie")])
@@ -34,15 +37,15 @@ def test_seconds_and_bytes_of_a_fit_by_their_formula(monkeypatch: pytest.MonkeyP
     ordered = terms(sizes._replace(ordered=True))
     assert ordered == {"max-entropy": pytest.approx((5.0, folds * 20 * steps, 0.0, 30 * 5, 0))}
     assert terms(sizes._replace(sets=0))["max-entropy"][3:] == (0, 20)
-    most = sizes._replace(choices=work.MAX_EXACT_CHOICES)
-    assert terms(most) == terms(most._replace(choices=2 * work.MAX_EXACT_CHOICES))
+    most = sizes._replace(choices=MAX_EXACT_CHOICES)
+    assert terms(most) == terms(most._replace(choices=2 * MAX_EXACT_CHOICES))
     monkeypatch.setattr(work, "sizes_of", lambda _: sizes)
     predicted = predict_work(ChoiceCounts(TEA, [1, 1]))
     seconds = sum(one * amount for one, amount in zip(work.SECONDS["max-entropy"], found["max-entropy"], strict=True))
     assert predicted["max-entropy"] == pytest.approx((seconds, 30 * (8.0 * 5 * 14 + 1500.0)))
     assert predicted["mnl"].bytes == 2000.0
     monkeypatch.setattr(work, "sizes_of", lambda _: sizes._replace(sets=0))
-    drawn = work.SAMPLES + work.MAX_FOLDS * work.N_DRAWN_RANKINGS
+    drawn = SAMPLES + MAX_FOLDS * N_DRAWN_RANKINGS
     assert predict_work(ChoiceCounts(TEA, [1, 1]))["max-entropy"].bytes == 8.0 * 20 * drawn
 
 
