@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from rankstream import Assortments, ChoiceCounts, PriceLevels
+from rankstream._core.types import Vec
+from rankstream.data import item_changes
 from rankstream.data.decay import DecayingCounts, WindowCounts, as_reach, as_seconds, make_counts
 from rankstream.data.drift import DriftReport, Movement, _homogeneity, adjust, drift_report, shortage
 from rankstream.data.item_changes import ItemMovement
@@ -282,3 +284,19 @@ def test_bad_records_are_counted_and_three_of_a_kind_are_shown() -> None:
     assert str(BadRecordError("count", "x" * MAX_MESSAGE_LENGTH)) == "x" * 600
     assert len(str(BadRecordError("count", "x" * 601))) == 405
     assert (shown("a" * 78), shown("a" * 79)) == (repr("a" * 78), repr("a" * 79)[:80] + "...")
+
+
+def test_an_item_that_was_chosen_once_is_part_of_the_logit(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    fit = item_changes.fit_logit
+
+    def noted(inside: Vec, counts: Vec) -> Vec:
+        seen.append(int(inside.sum()))
+        return fit(inside, counts)
+
+    monkeypatch.setattr(item_changes, "fit_logit", noted)
+    offers: list[Any] = [("tea", "pie"), ("tea", "bun"), ("pie", "bun"), ("tea", "cake")]
+    tallies = np.array([[30, 30, 25, 1, 20, 0, 20, 0], [28, 30, 25, 0, 20, 0, 20, 0]], dtype=float)
+    cells = item_changes.ItemCells.of(offers, tallies)
+    item_changes.by_logit(cells, np.ones(8))
+    assert seen[0] == 7  # all but cake, which nobody chose; bun was chosen once

@@ -183,6 +183,8 @@ def test_a_model_of_fewer_records_than_one_that_was_given_out_is_not_served() ->
     assert not learning.is_catching_up
     learning._known = (2, 5.0)
     assert (learning.serves, learning.needs_refit) == ("max-entropy", False)
+    learning._now_due()  # which counts what came, and nothing came
+    assert learning.dense.choices == 100.0
 
 
 @pytest.mark.parametrize("count", [0, 1, MAX_DETECTED_COUNT])
