@@ -2,7 +2,7 @@
 
 All but slow tests and servers run once, and the tests of kernels once more uncompiled, as ``make test`` runs them:
 compiled code leaves no trace. What was measured stays in a folder, file by file, and is measured again when the sources
-or that file change.
+or that file change. Where there is no time for that, ``Mentions`` goes by the names that tests mention.
 """
 
 import ast
@@ -18,6 +18,7 @@ from forks import Collection
 
 MAX_SECONDS_OF_A_FILE = 900.0
 MAX_TRACED_CASES = 2  # of one test with parameters: others run much the same lines
+MAX_NAMED_CASES = 6  # of one test with parameters, where nothing is measured
 STEPS_OF_EFFORT = (0.05, 0.5, 2.0)  # CPU seconds: quick tests run first, and the most focused first among those
 
 
@@ -124,8 +125,59 @@ class Relevance:
         }
 
 
+class Mentions:
+    """Which tests may notice a mistake, by what they mention: quick to tell, though some that run its line are missed.
+
+    A test counts by the functions and classes around the line that it names, or that call those in the module; by an
+    import of the module in its file; and by its folder, which is that of the module's package.
+    """
+
+    seconds = 0.0
+
+    def __init__(self, tests: Collection) -> None:
+        self.root = tests.folder
+        self._texts: dict[str, tuple[str, dict[str, str]]] = {}  # by file: all of it, and that of each test
+        self._tests: defaultdict[str, list[str]] = defaultdict(list)
+        for test in tests.tests:
+            if len(self._tests[test.partition("[")[0]]) < MAX_NAMED_CASES:
+                self._tests[test.partition("[")[0]].append(test)
+        for name in {test.partition("::")[0] for test in self._tests}:
+            text = (self.root / name).read_text()
+            bodies = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+            self._texts[name] = text, {node.name: ast.get_source_segment(text, node) or "" for node in bodies}
+
+    def pick(self, module: str, line: int) -> list[str]:
+        """The tests, those that mention most first."""
+        tree = ast.parse((self.root / "src" / "rankstream" / module).read_text())
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        named = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+        around = {node.name for node in named if _holds(node, line)} or {
+            name.id for node in tree.body if _holds(node, line) for name in ast.walk(node) if isinstance(name, ast.Name)
+        }
+        callers = {node.name for node in named if around & {_name(part) for part in ast.walk(node)}} - around
+        dotted = module.removesuffix(".py").replace("/", ".")
+        above, _, last = f"rankstream.{dotted}".rpartition(".")
+        imported = re.compile(rf"rankstream\.{re.escape(dotted)}\b|from {re.escape(above)} import [^\n]*\b{last}\b")
+        scores = {}
+        for test in self._tests:
+            name, _, own = test.partition("::")
+            whole, bodies = self._texts[name]
+            if name.startswith("src/"):
+                scores[test] = (10.0 if name.endswith(module) else 0.0) + (own.rpartition(".")[2] in around | callers)
+                continue
+            words = set(re.findall(r"\w+", bodies.get(own, "")))
+            score = 4.0 * len(words & around) + 2.0 * len(words & callers) + 3.0 * bool(imported.search(whole))
+            scores[test] = score + (Path(name).parent.name == module.partition("/")[0]) if score else 0.0
+        order = sorted((test for test in scores if scores[test] >= 1.0), key=lambda test: -scores[test])
+        return [case for test in order for case in self._tests[test]]
+
+
 def _holds(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _name(node: ast.AST) -> str:
+    return str(getattr(node, "id", getattr(node, "attr", "")))
 
 
 def _read(path: Path) -> CoverageData:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import rankstream as rs
+from rankstream.data.readers.sales.tables import SalesTable
 
 DAY = "2026-03-02"
 TABLES: dict[str, Any] = {
@@ -147,3 +148,36 @@ def test_columns_are_named_for_all_tables_or_for_one(tmp_path: Path) -> None:
     found = rs.read_sales(**files, columns="stock.item=what,on_hand=left")
     assert found.roles["stock.item"] == "what"
     assert found.counts.digest() == rs.read_sales(**written(tmp_path)).counts.digest()
+
+
+def test_what_duckdb_cannot_read_is_read_row_by_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import duckdb
+
+    paths = written(tmp_path)
+    expected = rs.read_sales(paths["receipts"], paths["stock"], visits=paths["visits"])
+    for error in (duckdb.ConversionException, duckdb.InvalidInputException, UnicodeError):
+
+        def fail(*_: Any, error: type[Exception] = error) -> bool:
+            raise error("no")
+
+        monkeypatch.setattr(SalesTable, "_scanned", fail)
+        found = rs.read_sales(paths["receipts"], paths["stock"], visits=paths["visits"])
+        assert found.counts.digest() == expected.counts.digest()
+    monkeypatch.setattr(SalesTable, "_scanned", lambda *_: False)  # some cell is bad
+    assert rs.read_sales(paths["receipts"], paths["stock"]).rows == 2
+
+
+@pytest.mark.parametrize(
+    ("window", "left"),
+    [({}, 2), ({"since": f"{DAY} 09:00"}, 2), ({"since": f"{DAY} 09:01"}, 1), ({"until": f"{DAY} 11:00"}, 1),
+     ({"until": f"{DAY} 11:01"}, 2), ({"since": f"{DAY} 10:00", "until": f"{DAY} 10:30"}, 0)],
+)  # fmt: skip
+def test_a_window_of_time_includes_its_beginning_and_not_its_end(
+    tmp_path: Path, window: dict[str, Any], left: int
+) -> None:
+    paths = written(tmp_path, receipts=TABLES["receipts"].assign(quantity="1"))
+    if left:
+        assert rs.read_sales(paths["receipts"], paths["stock"], **window).counts.observations == left
+    else:
+        with pytest.raises(ValueError, match="has no sales that can be used"):
+            rs.read_sales(paths["receipts"], paths["stock"], **window)

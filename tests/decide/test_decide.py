@@ -13,7 +13,7 @@ from rankstream import RankingModel
 from rankstream._core.types import Label
 from rankstream._core.watch import unwatched
 from rankstream.decide import best_offer, value
-from rankstream.decide.engines import branch
+from rankstream.decide.engines import branch, selection
 from rankstream.decide.engines.lists import make_lists
 from rankstream.decide.engines.selection import all_offers, branch_and_bound, by_sampling, one_by_one
 from rankstream.decide.problem.offers import make_problem
@@ -191,3 +191,12 @@ def test_a_pair_need_not_be_in_a_list() -> None:
     model = make_model("rankings", 4, True, 0)
     assert best_offer(model, 1.0, must=["i1"], requires=("i1", "i2")).offer[:2] == ("i1", "i2")
     assert best_offer(model, 1.0, must=["i1"], requires={"i1": "i2"}).offer[:2] == ("i1", "i2")
+
+
+def test_searches_for_every_size_find_what_the_table_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model("rankings", 6, True, 3)
+    margins: dict[Label, float] = {item: float(number) for number, item in enumerate(model.items) if number}
+    problem = make_problem(model, margins, at_most=4)
+    table = all_offers(problem, 1).sizes
+    monkeypatch.setattr(selection, "QUICK_SECONDS", -1.0)  # no table is quick enough
+    assert selection._sizes(problem, make_lists(model, problem), 60.0, 0) == pytest.approx(table, abs=1e-9)

@@ -1,6 +1,8 @@
 """Many markets: a model and a row for each, whatever the source, the order and the workers; failures stay alone."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 import rankstream as rs
 from many_markets import Deadly, choices, model_bytes
+from rankstream.estimation.many import run
 from rankstream.estimation.many.markets import MarketFit, file_of, find_market, name_of, seed_of
 from rankstream.estimation.many.store import MarketStore
 
@@ -177,5 +180,26 @@ def test_names_files_and_seeds_follow_from_the_key_alone() -> None:
 def test_a_torn_line_of_the_journal_is_left_out(tmp_path: Path) -> None:
     fitted(choices(), tmp_path / "out")
     row = json.dumps(MarketFit(("Wells",), "failed", error="x").to_row())
+    assert not (tmp_path / "out" / "journal.jsonl").exists()  # the index has all of it
     (tmp_path / "out" / "journal.jsonl").write_text(f"{row}\n{row[:40]}")
     assert set(MarketStore(tmp_path / "out").rows) == {("Bath",), ("Ely",), ("York",), ("Wells",)}
+
+
+def test_progress_counts_every_market_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, float]] = []
+
+    @contextmanager
+    def progress(text: str) -> Iterator[Any]:
+        told.append((text, 0.0))
+        yield lambda text, fraction: told.append((text, fraction))
+
+    monkeypatch.setattr(run, "progress", progress)
+    rows = choices(["York", "Bath", "Ely"])
+    fitted(rows, tmp_path / "out")
+    words = [f"{number} of 3 markets" for number in (1, 2, 3)]
+    assert told[0] == ("starting", 0.0)
+    assert told[-3:] == list(zip(words, (1 / 3, 2 / 3, 1.0), strict=True))
+    told.clear()
+    more = pd.concat([rows, choices(["Zeal"], seed=3)], ignore_index=True)
+    fitted(more, tmp_path / "out")  # the three others are done already
+    assert [one for one in told if "markets" in one[0]] == [("4 of 4 markets", 1.0)]

@@ -174,3 +174,15 @@ def test_pools_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "pool.json").write_text('{"before": [')
     with pytest.raises(ValueError, match="is damaged"):
         Pools.load(tmp_path / "pool.json")
+
+
+def test_the_fit_of_a_pool_knows_its_options() -> None:
+    counts = rs.ChoiceCounts(rs.Assortments([("tea", "pie", "none")]), [5, 3, 2])
+    guide = PoolGuide(prior=law())
+    found = guide.fit(counts, 3, starts=2, max_rounds=7)
+    assert found.models[0].items == ("tea", "pie", "none")
+    assert found.models[0].attraction == pytest.approx(restrict_law(law(), ("tea", "pie", "none")).attraction)
+    assert UNIFORM.fit(counts).models[0].attraction == pytest.approx(np.full((1, 3), 1 / 3))
+    misspelled: dict[str, Any] = {"strats": 2}
+    with pytest.raises(TypeError, match="strats"):
+        guide.fit(counts, **misspelled)

@@ -201,3 +201,10 @@ def test_a_model_says_what_it_rests_on_and_remembers_it(tmp_path: Path) -> None:
     kept = rs.load_model(tmp_path / "model.json").about["prediction"]
     assert sum(kept["weights"].values()) == pytest.approx(1.0, abs=1e-3)
     assert "held_out_log_likelihood" in kept
+
+
+def test_scores_are_nats_gained_over_a_uniform_guess() -> None:
+    _, counts = counts_of(3, 800)
+    scores = fit_stack(counts, (LOGIT, UNIFORM)).scores
+    assert scores["uniform"] == pytest.approx(0.0, abs=1e-8)
+    assert scores["logit"] > 1.0

@@ -149,6 +149,19 @@ def test_two_threads_may_call_at_once(always_shared: pytest.MonkeyPatch) -> None
     assert answers == [expected[turn % 4] for turn in range(40)]
 
 
+@strategies.compiled_only
+def test_threads_that_share_an_oracle_get_the_answers_to_their_own_costs() -> None:
+    offers, _ = random_problem(13, 40, True)
+    costs = np.random.default_rng(1).normal(size=(8, offers.n_coordinates))
+    expected = [DenseOracle(offers).cheapest(row) for row in costs]
+    shared = DenseOracle(offers)  # whose one table each of these calls fills with other numbers
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda turn: shared.cheapest(costs[turn % 8]), range(200), timeout=LONG))
+    for turn, answer in enumerate(answers):
+        assert answer.ranking.tolist() == expected[turn % 8].ranking.tolist()
+        assert (answer.value, answer.bound) == (expected[turn % 8].value, expected[turn % 8].bound)
+
+
 def test_only_one_call_at_a_time_has_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "thread_count", lambda: 3)
     with crew() as outer, crew() as inner:

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -150,3 +151,22 @@ def test_convergence_on_data_at_rest_is_against_rounds() -> None:
     counts = rs.ChoiceCounts(rs.Assortments([("tea", "pie"), ("tea", "rum")]), [30, 70, 20, 80])
     axes = plots.convergence(rs.estimate(counts, method=PrimalDual(tolerance_mae=0.01)), Figure().subplots())
     assert axes.get_xlabel() == "rounds"
+
+
+class TwoMarkets(dict[tuple[str], rs.RankingModel]):
+    """As much of two markets as their map needs."""
+
+    def model(self, key: Any) -> rs.RankingModel:
+        return self[key]
+
+    def row(self, key: Any) -> Any:
+        return SimpleNamespace(key=key, choices=10.0)
+
+
+def test_a_map_is_not_mirrored_by_chance() -> None:
+    orders = [("tea", "pie", "no"), ("pie", "tea", "no"), ("no", "tea", "pie")]
+    shares = {("York",): [0.8, 0.1, 0.1], ("Bath",): [0.1, 0.5, 0.4]}
+    markets: Any = TwoMarkets({key: rs.RankingModel(orders[0], orders, own) for key, own in shares.items()})
+    axes = plots.market_map(markets, Figure().subplots())
+    york, bath = np.asarray(axes.collections[0].get_offsets())[:, 0].tolist()
+    assert york > 0.0 > bath  # to the right is more of tea, which tells the two apart best

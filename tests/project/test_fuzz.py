@@ -22,7 +22,7 @@ from local_service import shop
 from mutations import mutations
 from odd_requests import Maker
 from rankstream.cli.app import make_app
-from relevance import Relevance, uncompiled_runs
+from relevance import Mentions, Relevance, uncompiled_runs
 
 
 @pytest.mark.parametrize("number", range(0, len(fuzz_commands.PAIRS), 3))
@@ -139,6 +139,7 @@ def test_a_mutant_is_killed_by_a_test_that_passes_without_it(tmp_path: Path, mon
         "from rankstream.sums import total\n\n"
         "def test_wrong():\n    assert total(1) == 7\n\ndef test_right():\n    assert total(1) == 2\n"
     )
+    (project / "tests/test_other.py").write_text("def test_other():\n    assert True\n")
     monkeypatch.setattr(mutants, "ROOT", project)
     monkeypatch.setattr(mutants, "COPIED", ("src", "tests", "pyproject.toml"))
     copy = mutants.Copy(tmp_path / "copy", 20.0)
@@ -146,6 +147,8 @@ def test_a_mutant_is_killed_by_a_test_that_passes_without_it(tmp_path: Path, mon
     assert relevance.pick("sums.py", 5) == ["tests/test_sums.py::test_right", "tests/test_sums.py::test_wrong"]
     assert relevance.pick("sums.py", 1) == relevance.pick("sums.py", 5)  # those that use the constant
     assert Relevance(copy.tests[True], tmp_path / "lines").seconds == 0.0  # measured before
+    named = Mentions(copy.tests[True])
+    assert sorted(named.pick("sums.py", 5)) == sorted(named.pick("sums.py", 1)) == relevance.pick("sums.py", 5)
     some = [one for one in mutants.every_mutant() if one.change in ("1 -> (2)", "5 -> (6)", "x + STEP -> (x)")]
     fates = {one.change: mutants.judge(copy, one) for one in some}
     for change in ("1 -> (2)", "x + STEP -> (x)"):  # of a constant, and in a function

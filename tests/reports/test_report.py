@@ -18,13 +18,14 @@ from html_pages import HOSTILE, Page
 from rankstream import Assortments, ChoiceCounts, RankingModel, estimate, load_model
 from rankstream.data.drift import DriftReport
 from rankstream.data.item_changes import ItemMovement
+from rankstream.estimation.intervals import Share
 from rankstream.models.answers import Substitution
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.reports import make, overview
 from rankstream.reports.blocks import Chart, Section, TableBlock, static, table
 from rankstream.reports.make import Report, report
 from rankstream.reports.origin import proven
-from rankstream.reports.sections import fit_section, substitution_section
+from rankstream.reports.sections import demand_section, fit_section, substitution_section
 from shell import run
 
 pytestmark = pytest.mark.quick
@@ -116,6 +117,7 @@ def test_a_page_says_what_there_is_to_say(made: tuple[Path, Any]) -> None:
     assert re.search(r"sells most: \d+\.\d % \[\d+\.\d, \d+\.\d\] of all visits", words)
     assert "is out of stock" in words
     assert f"Tastes changed: {HOSTILE[0]}" in words
+    assert re.search(r"Shares? of (all choices|the most frequent offer) over time", (folder / "page.html").read_text())
     assert content["read"]["skipped"] == 2
     assert content["comparison"]["verdict"] in words
     assert content["drift"]["items"][0]["item"] == HOSTILE[0]
@@ -363,3 +365,11 @@ def test_only_models_of_rankings_have_a_number_of_them() -> None:
     first = [proven(estimate(counts, method=method).model, "")[0] for method in ("mnl", "nearest")]
     assert first[0] == "A model of 3 items: a multinomial logit."
     assert first[1].endswith(" rankings.")
+
+
+def test_a_demand_curve_has_the_ends_of_its_intervals() -> None:
+    chart: Any = demand_section({"tea": {2.0: Share(0.5, 0.4, 0.6), 3.0: Share(0.2, 0.1, 0.3)}}).parts[0]
+    first = {"item": "tea", "price": 2.0, "share": 0.5, "low": 0.4, "high": 0.6}
+    assert chart.values == [first, {"item": "tea", "price": 3.0, "share": 0.2, "low": 0.1, "high": 0.3}]
+    plain: Any = demand_section({"tea": {2.0: 0.5, 3.0: 0.2}}).parts[0]
+    assert plain.values[0] == {"item": "tea", "price": 2.0, "share": 0.5}

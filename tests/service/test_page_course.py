@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_service import CAFE, drawn, shop
+from local_service import CAFE, CAKE, NONE, PIE, TEA, drawn, shop
 from rankstream.reports.blocks import TableBlock
 from rankstream.service.processes.panels import course_section, record_at
 from rankstream.service.storage import states as store
@@ -105,3 +105,16 @@ def test_a_change_is_shown_on_the_line_of_records(tmp_path: Path, count: int) ->
         assert number <= record <= 2 * number
         rows = page_of(answer).texts["tr"]
         assert any(row.startswith(f"{record:,}") and row.count(":") == 2 for row in rows), rows
+
+
+def test_every_part_of_what_changed_is_shown_once(tmp_path: Path) -> None:
+    with shop(tmp_path) as one:
+        one.send("cafe", [TEA] * 60 + [NONE] * 20)
+        one.settle("cafe", served="sparse")
+        one.send("cafe", [PIE] * 60 + [CAKE] * 20)  # so that there are items whose shares changed
+        one.learn()
+        tabs = drawn(one).http.request("GET", "/page/cafe/panels").json()["tabs"]
+    over_time, moves = "with 95 % intervals", "Items whose shares changed"
+    # each has its words twice: in the table, and in what the chart says of itself
+    assert (tabs["changes"].count(over_time), tabs["changes"].count(moves)) == (2, 2)
+    assert (tabs["overview"].count(over_time), tabs["overview"].count(moves)) == (2, 0)

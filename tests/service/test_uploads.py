@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -11,14 +12,20 @@ from typing import Any
 
 import pytest
 
+import rankstream as rs
 from html_pages import HOSTILE
 from local_service import CAFE, Shop, error, shop
 from rankstream.service.limits import ServiceLimits
+from rankstream.service.processes import importer
 from rankstream.service.processes import worker as processes
-from rankstream.service.processes.importer import UPLOAD_MEMORY, Uploads, account_of
+from rankstream.service.processes.importer import UPLOAD_MEMORY, Importer, Uploads, account_of
+from rankstream.service.processes.item_list import observed_listing
 from rankstream.service.processes.learner import LogLearner
+from rankstream.service.processes.questions import Answerer
 from rankstream.service.processes.worker import Worker
 from rankstream.service.storage import states, tokens
+from rankstream.service.storage.log import market_row, open_log, transaction
+from rankstream.service.storage.publication import open_learned
 from rankstream.streams.background import refreshed
 from waits import wait_for
 
@@ -38,7 +45,7 @@ class UploadsAtOnce(Worker):
 
     def __init__(self, folder: Path) -> None:
         super().__init__("none")
-        self.answerer, self.fails = Uploads(folder), ""
+        self.answerer, self.fails = Uploads(folder, {}), ""
 
     def submit(self, question: Any) -> "Future[Any]":
         answer: Future[Any] = Future()
@@ -319,7 +326,54 @@ def test_memory_of_the_process_is_limited(
 
 
 def test_the_account_of_prices_and_groups() -> None:
-    import rankstream as rs
-
     found = rs.read("examples/bakery-prices.csv", prices="offered")
     assert "Prices of 2 items." in list(account_of(found, found.counts))
+
+
+def test_lanes_that_store_and_lanes_that_fit_share_what_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(importer, "answer_parent", made.append)
+    for name in ("limit_memory", "lower_priority"):  # which would be for all tests after this one
+        monkeypatch.setattr(importer, name, lambda *_: None)
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.setattr(sys, "argv", ["importer", str(tmp_path / folder)])
+        importer.main()
+    stored, fitted, other = made[0](), made[0](), made[1]()
+    try:
+        assert stored.readings is fitted.readings
+        assert stored.readings is not other.readings
+    finally:
+        for lane in (stored, fitted, other):
+            lane.log.close()
+            lane.learned.close()
+
+
+def test_prices_of_a_file_become_levels_and_its_records_are_choices(tmp_path: Path) -> None:
+    priced = rs.read("examples/bakery-prices.csv", prices="offered")
+    plain = rs.read("examples/cafe.csv")
+    log = open_log(tmp_path)
+    learned = open_learned(tmp_path, log)
+    for name, reading in (("bakery", priced), ("cafe", plain)):
+        with transaction(log):
+            Importer(log, learned, name, {}).store(reading, reading.counts)
+        Importer(log, learned, name, {}).tell("Fitting the model", 0.0, observed_listing(reading.counts))
+    rows = {name: market_row(log, name) for name in ("bakery", "cafe")}
+    asked = Answerer(tmp_path)
+    try:
+        assert rows["bakery"] is not None
+        assert rows["cafe"] is not None
+        assert rows["bakery"].settings["price_levels"] == {"croissant": [2.2, 2.6, 3.0], "muffin": [2.6, 3.2]}
+        assert rows["cafe"].settings["price_levels"] is None
+        for row, reading in ((rows["bakery"], priced), (rows["cafe"], plain)):
+            _, counts = asked.learned({"market": row.id})
+            assert counts.observations == reading.counts.observations
+            # a record of a file is a sum of customers, not one customer with many choices
+            assert counts.effective_totals.tolist() == counts.totals.tolist()
+            assert set(counts.assortments.items) == set(reading.counts.assortments.items)
+    finally:
+        asked.close()
+        learned.close()
+        log.close()

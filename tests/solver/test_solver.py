@@ -10,6 +10,7 @@ import strategies
 from rankstream import Assortments, ChoiceCounts, Solver, distances, learners, oracles
 from rankstream._core.types import Vec
 from rankstream.solver.loop import State
+from rankstream.solver.runs import Run
 
 pytestmark = pytest.mark.quick
 
@@ -254,3 +255,12 @@ def test_latest_error_differs_from_the_averaged_one_while_data_move() -> None:
     state = play(solver, lambda t: np.array([1.0, 0.0]) if t < 50 else np.array([0.0, 1.0]), 100)
     assert state.latest_mae == pytest.approx(np.abs(state.sums.mean_vertex - [0.0, 1.0]).mean())
     assert state.latest_mae > state.mae + 0.1
+
+
+def test_runs_that_stop_by_their_gap_are_certified_every_ten_rounds() -> None:
+    offers = Assortments([("tea", "pie")])
+    solver = Solver(offers, distances.L2(offers), learners.MirrorDescent(), oracles.auto(offers))
+    assert Run(solver).certify_every is None
+    assert Run(solver, stop="gap").certify_every == 10
+    assert Run(solver, stop="gap", certify_every=3).certify_every == 3
+    assert Run(solver, certify_every=3).certify_every == 3

@@ -60,8 +60,8 @@ class Guide:
         options: dict[str, Any] = {"seed": seed, "watch": watch}
         tolerance = min(MAX_NATS_PER_CHOICE, nats / min(max(counts.observations, 1.0), MAX_EXACT_CHOICES))
         start, offers = None if before is None else before.models[0], counts.assortments
-        if self.family == "uniform":
-            return FittedGuide(self, (_flat(offers),), np.ones(1))
+        if self.family in ("uniform", "pool"):
+            return FittedGuide(self, (self.law(counts),), np.ones(1))
         if self.family in PRICED_FAMILIES:
             options |= {"classes": self.classes, "starts": starts, "tolerance": 0.1 * tolerance}
             priced = fit_priced_class(counts, start=start, **options)
@@ -85,9 +85,10 @@ class Guide:
             ends.append(fit(counts, **(options | {"seed": seed + number})))
         return _by_likelihood(self, ends)
 
-
-def _flat(offers: Assortments) -> RankingLaw:
-    return plackett_luce(offers.items, np.ones(offers.n_items), order=chains_of(offers))
+    def law(self, counts: ChoiceCounts) -> RankingLaw:
+        """The law of a guide that has nothing to fit: all items of these counts are worth the same."""
+        offers = counts.assortments
+        return plackett_luce(offers.items, np.ones(offers.n_items), order=chains_of(offers))
 
 
 def _by_likelihood(guide: Guide, ends: Sequence[Any]) -> "FittedGuide":

@@ -9,7 +9,7 @@ import numpy as np
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import split_label
-from rankstream.models.entropy.guides import GUIDES, TASTE, FittedGuide, Guide
+from rankstream.models.entropy.guides import GUIDES, TASTE, Guide
 from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
 from rankstream.models.lifts import chains_of
 from rankstream.models.parametric.falling_demand import fit_falling_class
@@ -30,10 +30,6 @@ class PoolGuide(Guide):
     name: str = "pool"
     family: str = "pool"
     prior: RankingLaw = field(default_factory=lambda: plackett_luce(["nothing"], [1.0]))
-
-    def fit(self, counts: ChoiceCounts, *_: Any, **options: Any) -> FittedGuide:
-        """Return the law over the items of these counts; other options are ignored."""
-        return FittedGuide(self, (self.law(counts),), np.ones(1))
 
     def law(self, counts: ChoiceCounts) -> RankingLaw:
         """Return the pool's law over the items of these counts, in their order."""

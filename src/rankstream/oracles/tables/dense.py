@@ -31,7 +31,8 @@ class DenseOracle(TableOracle):
     lowest bits, and a walk over the other bits keeps tables over the low bits only. Items in the same offers share a
     bit, and the no-choice item ends the ranking. Items whose costs differ by a tiny relative amount
     (``walk_kernels.TIE_TOLERANCE``) count as ties, because sums in another order differ as much. All threads that numba
-    may use fill large tables; their number does not change the answers.
+    may use fill large tables; their number does not change the answers. Threads may share an oracle: each call waits
+    until the one before has read its ranking from the table.
 
     Parameters
     ----------

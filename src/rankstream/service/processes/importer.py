@@ -41,6 +41,8 @@ UPLOAD_MEMORY = 2_000_000_000  # bytes that a process may take for a file that w
 NO_FIT = "The model could not be fitted, for want of memory perhaps: use 'rankstream open' for the file."
 MAX_DATED_MARKETS = 20  # of one file, each of which is read anew for its times; not tuned
 PREVIEW_ROWS, PREVIEW_COLUMNS, PREVIEW_LETTERS = 20, 60, 200  # what fits a screen
+Part = tuple[str, Reading, ChoiceCounts]  # a market of a file: its name, what was read, and its choices
+Readings = dict[str, list[Part]]  # markets by the path of their file
 
 
 @dataclass(frozen=True)
@@ -152,10 +154,6 @@ def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict
         first.fail(why(error))
 
 
-Part = tuple[str, Reading, ChoiceCounts]
-"""A market of a file: its name, what was read, and its choices."""
-
-
 def store_parts(
     log: sqlite3.Connection, learned: sqlite3.Connection, parts: Sequence[Part], known: str = "", **options: Any
 ) -> None:
@@ -218,11 +216,13 @@ def why(error: BaseException) -> str:
 
 
 class Uploads:
-    """Answers what the page asks about a file that was uploaded: what is in it, and that it becomes markets."""
+    """Answers what the page asks about a file that was uploaded: what is in it, and that it becomes markets.
 
-    def __init__(self, folder: Path, readings: dict[str, list[Part]] | None = None) -> None:
-        self.readings = {} if readings is None else readings  # what is to be fitted, shared by those who store and fit
-        self.log = open_log(folder)
+    ``readings`` are files that were stored and are not fitted yet: lanes that store and lanes that fit share them.
+    """
+
+    def __init__(self, folder: Path, readings: Readings) -> None:
+        self.log, self.readings = open_log(folder), readings
         self.learned = open_learned(folder, self.log)
 
     def __call__(self, task: dict[str, Any]) -> tuple[int, Any]:
@@ -309,11 +309,10 @@ def limit_memory() -> None:
 
 def main() -> None:
     """The process: it answers about uploads, or reads files and ends; in any case with whoever started it."""
-    folder = Path(sys.argv[1])
+    folder, readings = Path(sys.argv[1]), Readings()
     lower_priority(2)
     if len(sys.argv) == 2:
         limit_memory()
-        readings: dict[str, list[Part]] = {}
         answer_parent(lambda: Uploads(folder, readings))
         return
     follow_parent(lambda: os._exit(0))
