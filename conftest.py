@@ -13,6 +13,8 @@ from hypothesis import settings
 import kernel_cache
 import real_data
 
+for library in ("OPENBLAS", "MKL"):  # as in the service: processes share the cores, and threads wait for each other
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 IS_COMPILED = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 if not os.environ.get("NUMBA_CACHE_DIR"):  # make sets it, too; numba, which reads it, is imported later
     os.environ["NUMBA_CACHE_DIR"] = str(kernel_cache.cache_folder())
