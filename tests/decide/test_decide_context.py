@@ -288,7 +288,7 @@ def test_changes_are_valued_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_tilted_model_values_the_likely_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = make_model("entropy", 9, True, 3)
+    model = make_model("classes", 9, True, 3)
     margins: dict[Label, float] = {item: float(number) for number, item in enumerate(model.items) if number}
     problem = make_problem(model, margins)
     assert problem.untilted.model.prior is model.prior

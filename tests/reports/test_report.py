@@ -298,8 +298,8 @@ def test_what_the_data_do_not_support_is_grey() -> None:
 
 
 def test_all_values_of_a_report_are_per_100_customers_in_its_currency() -> None:
-    counts = ChoiceCounts(Assortments([("tea", "pie", "no"), ("tea", "no")]), [50, 30, 20, 70, 30])
-    margins = {"tea": 1.0, "pie": 4.0}
+    offers = Assortments([("tea", "pie", "no"), ("tea", "no"), ("pie", "no")])
+    counts, margins = ChoiceCounts(offers, [500, 300, 200, 70, 30, 50, 50]), {"tea": 1.0, "pie": 4.0}
     page = report(estimate(counts, method="mnl").model, counts, margins=margins, rivals=None, currency="EUR")
     (offer,) = [section for section in page.sections if section.name == "offer"]
     value = page.content["decision"]["value"]
