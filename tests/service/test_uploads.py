@@ -185,7 +185,7 @@ def test_rows_that_cannot_be_used_are_counted(opened: Shop) -> None:
 
 
 def test_visits_without_a_purchase_are_named_above(opened: Shop) -> None:
-    file = upload(opened, b"visit,item,chosen\n1,tea,1\n1,pie,0\n2,tea,0\n2,pie,0\n").json()["file"]
+    file = upload(opened, b"receipt_id,product,bought\n1,tea,1\n1,pie,0\n2,tea,0\n2,pie,0\n").json()["file"]
     skipped = ask(opened, "reading", file).json()["account"][-1]
     assert "If that means 'bought nothing', write “nothing” above." in skipped
     named = ask(opened, "reading", file, no_choice="nothing").json()["account"]
