@@ -61,6 +61,26 @@ def weigh(page: Page, url: str) -> int:
     return int(page.evaluate(WEIGH))
 
 
+def measure(page: Page, process: "subprocess.Popen[str]", began: float, items: int, ticks: int) -> None:
+    """Follow a page from its address to its ticks, and print what each takes, with the load of the machine."""
+    told = json.loads(process.stdout.readline() if process.stdout else "{}")
+    page.goto(told["open"])
+    print(f"rankstream open to the page: {time.perf_counter() - began:.1f} s", flush=True)
+    page.locator("#answer .share:not(:empty)").first.wait_for(state="attached")
+    print(f"rankstream open to the first answer, {items} items: {time.perf_counter() - began:.1f} s", flush=True)
+    page.locator("[data-panel] .loading").first.wait_for(state="detached")
+    other = page.context.new_page()
+    print(f"compressed weight of the page: {weigh(other, page.url.partition('#')[0]) / 1000:.0f} kB", flush=True)
+    other.close()
+    page.locator(".tabs a[href='#what-if']").click()
+    page.locator("#answer[aria-busy=false]").wait_for()
+    page.locator("#intervals", has_text=re.compile("interval$|no|not available")).wait_for()  # refits use the cores
+    taken = sorted(page.evaluate(TICK, place) for place in range(ticks))
+    middle, late = statistics.median(taken), taken[int(0.95 * len(taken))]
+    load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+    print(f"tick to paint, {items} items, {ticks} ticks: median {middle:.0f} ms, 95 % {late:.0f} ms ({load})")
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -71,31 +91,18 @@ def main(words: Sequence[str] | None = None) -> None:
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         write_choices(Path(folder) / "choices.jsonl", given.items)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.set_default_timeout(600_000)
+        context = browser.new_context()
+        context.set_default_timeout(600_000)
+        page = context.new_page()
         command = [sys.executable, "-m", "rankstream", "open", f"{folder}/choices.jsonl", "--no-browser", "--json"]
         began = time.perf_counter()
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-            told = json.loads(process.stdout.readline() if process.stdout else "{}")
-            page.goto(told["open"])
-            print(f"rankstream open to the page: {time.perf_counter() - began:.1f} s")
-            page.locator("#answer .share:not(:empty)").first.wait_for(state="attached")
-            print(f"rankstream open to the first answer, {given.items} items: {time.perf_counter() - began:.1f} s")
-            page.locator("[data-panel] .loading").first.wait_for(state="detached")
-            other = page.context.new_page()
-            other.set_default_timeout(600_000)
-            print(f"compressed weight of the page: {weigh(other, page.url.partition('#')[0]) / 1000:.0f} kB")
-            other.close()
-            page.locator(".tabs a[href='#what-if']").click()
-            page.locator("#answer[aria-busy=false]").wait_for()
-            page.locator("#intervals", has_text=re.compile("interval$|no intervals")).wait_for()  # refits use the cores
-            taken = sorted(page.evaluate(TICK, place) for place in range(given.ticks))
-            middle, late = statistics.median(taken), taken[int(0.95 * len(taken))]
-            print(
-                f"tick to paint, {given.items} items, {given.ticks} ticks: median {middle:.0f} ms, 95 % {late:.0f} ms"
-            )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            measure(page, process, began, given.items, given.ticks)
             page.close()  # which listens to events
+        finally:
             process.send_signal(signal.SIGINT)
+            process.wait()
         browser.close()
 
 

@@ -182,7 +182,7 @@ def test_a_report_compares_a_priced_model_with_logits_with_a_price(shop: Path) -
     rows = json.loads(found.stdout)["comparison"]["models"]
     assert {row["model"] for row in rows} == {"nearest", "mnl-price", "latent-class-price", "uniform"}
     page = (shop / "near.html").read_text()
-    assert page.count("4 items at price levels") == 2
+    assert page.count("4 items at price levels") == 1
     assert page.count("All prices are the usual (most frequent) ones.") == 2
     types = json.loads(found.stdout)["model"]["segments"]
     assert {name for one in types for name in one["ranking"]} <= {"cake @ 4.00", "pie @ 2.00", "tea @ 3.50", "nothing"}

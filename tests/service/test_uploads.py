@@ -115,7 +115,8 @@ def test_a_file_is_looked_at_corrected_and_becomes_a_market(opened: Shop) -> Non
     assert stored.json() == {"markets": ["one"]}
     assert model_of(opened, "one")["model"]["kind"] != "sparse"
     listed = opened.http.request("GET", "/").text
-    assert all(words in listed for words in ("240", "28 May 2026", "Good fit (proven)"))
+    assert all(words in listed for words in ("240", "28 May 2026"))
+    assert ("Good fit (proven)" in listed) != ("Fit within" in listed)
     shown = opened.http.request("GET", "/markets/one").text
     assert "240 choices from 2 different offers of 3 items." in shown  # the account, in the tab Data
     assert not files_of(opened)
@@ -188,6 +189,14 @@ def test_rows_that_cannot_be_used_are_counted(opened: Shop) -> None:
     assert words[:2] == ["2 choices from 1 different offer of 2 items.", "The file has 3 records."]
     assert words[2].startswith("1 record was skipped.")
     assert "choices.csv, line 3" in words[2]
+
+
+def test_visits_without_a_purchase_are_named_above(opened: Shop) -> None:
+    file = upload(opened, b"receipt_id,product,bought\n1,tea,1\n1,pie,0\n2,tea,0\n2,pie,0\n").json()["file"]
+    skipped = ask(opened, "reading", file).json()["account"][-1]
+    assert "If that means 'bought nothing', write “nothing” above." in skipped
+    named = ask(opened, "reading", file, no_choice="nothing").json()["account"]
+    assert named[0] == "2 choices from 1 different offer of 3 items."
 
 
 def test_hostile_names_stay_names(opened: Shop) -> None:

@@ -288,7 +288,7 @@ class Uploads:
 
 def in_words(sentence: str, path: Path) -> str:
     """A sentence of the reader as the page says it: without folders, and without options of the command line."""
-    sentence = sentence.replace(f"{path.parent}/", "")
+    sentence = sentence.replace(f"{path.parent}/", "").replace("add no_choice='nothing'", "write “nothing” above")
     return re.sub(r",? or map them: columns='[^']*'", ", or choose below what each column is", sentence)
 
 

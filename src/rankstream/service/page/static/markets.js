@@ -98,8 +98,11 @@ async function renew() {
   const isUsed = document.hidden || document.querySelector("#markets details[open]") || document.querySelector("#markets")?.contains(document.activeElement);
   const answer = isUsed ? null : await fetch("/", { credentials: "same-origin" }).catch(() => null);
   if (answer?.ok && !answer.redirected) {
-    const now = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("#markets tbody");
-    if (now) document.querySelector("#markets tbody")?.replaceWith(document.importNode(now, true));
+    const list = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of ["#markets tbody", ".heading"]) {
+      const now = list.querySelector(part);
+      if (now) document.querySelector(part)?.replaceWith(document.importNode(now, true));
+    }
     sort();
     await fill();
   }
