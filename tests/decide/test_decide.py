@@ -200,3 +200,12 @@ def test_searches_for_every_size_find_what_the_table_has(monkeypatch: pytest.Mon
     table = all_offers(problem, 1).sizes
     monkeypatch.setattr(selection, "QUICK_SECONDS", -1.0)  # no table is quick enough
     assert selection._sizes(problem, make_lists(model, problem), 60.0, 0) == pytest.approx(table, abs=1e-9)
+
+
+def test_rankings_are_drawn_until_there_are_enough_or_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "DRAWS_AT_ONCE", 10)
+    monkeypatch.setattr(selection, "N_DRAWN_RANKINGS", 30)
+    model = make_model(KINDS[1], 4, True, 3)
+    problem = make_problem(model, {item: 1.0 for item in model.items if item != model.no_choice})
+    assert selection.draw(problem, 0, unwatched)[1] == 30
+    assert selection.draw(problem, 0, lambda *_: True)[1] == 10

@@ -148,3 +148,11 @@ def test_where_chains_hit_equals_absorption(offers: Assortments, seed: int) -> N
         expected[inside] = 0.0
         own = hits[(n_items + 1) * first[number] : (n_items + 1) * first[number + 1]]
         np.testing.assert_allclose(own, expected.ravel(), atol=1e-9)
+
+
+def test_a_lattice_is_asked_again_from_scratch() -> None:
+    offers = Assortments([("a", "b", "n"), ("a", "n"), ("b", "c", "n")])
+    oracle, costs = LatticeOracle(offers), np.arange(8.0) - 3.0
+    first = oracle.cheapest(costs).value
+    assert oracle.cheapest(costs).value == first
+    assert oracle.cheapest(-costs).value == LatticeOracle(offers).cheapest(-costs).value

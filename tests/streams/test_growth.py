@@ -223,6 +223,8 @@ def test_what_cannot_grow_says_so() -> None:
     state = solver.step(solver.init(), [1, 0, 1, 0])
     with pytest.raises(ValueError, match="do not start with the old items and offers"):
         grow(solver, state, Assortments([("b", "n"), ("a", "n")]))
+    with pytest.raises(ValueError, match="do not start with the old items and offers"):  # the same items in their order
+        grow(solver, state, Assortments([("b", "n"), ("a", "n")], offers.items))
     state.learner = "mine"
     with pytest.raises(ValueError, match="DualAveraging cannot grow"):
         grow(solver, state, larger)
