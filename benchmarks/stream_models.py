@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from rankstream import Live, Record, estimate, methods, simulate
-from rankstream.models import ChoiceModel
+from rankstream.models.protocol import Predicts
 
 SHOWN = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
 SHOWN_AFTER = (50, 250, 500, 1_000, 2_000)  # choices since a change
@@ -32,14 +32,14 @@ class Stream:
         self.market = simulate.market(seed, n_offers=40, unseen=True)
         self.random, self.live, self.spent = np.random.default_rng(seed), Live(half_life=half_life), 0.0
 
-    def records(self, truth: ChoiceModel, number: int) -> Iterator[Record]:
+    def records(self, truth: Predicts, number: int) -> Iterator[Record]:
         """Choices from the market's offers by somebody's tastes."""
         offers = self.market.assortments
         drawn = simulate.draw_choices(offers, truth.probabilities(offers), number, self.random)
         for place in drawn.tolist():
             yield Record(offers.offers[offers.owner[place]], offers.items[offers.members[place]])
 
-    def follow(self, truth: ChoiceModel, last: int, batch: int, shown: tuple[int, ...], sign: str = "") -> None:
+    def follow(self, truth: Predicts, last: int, batch: int, shown: tuple[int, ...], sign: str = "") -> None:
         """Learn from so many choices, and print the errors where they are to be shown."""
         for number in range(batch, last + batch, batch):
             records = list(self.records(truth, batch))
@@ -52,7 +52,7 @@ class Stream:
                 cells = " | ".join(f"{error:.1f}" for error in errors)
                 print(f"| {sign}{number:,} | {cells} | {self.spent:.1f} |", flush=True)
 
-    def error(self, model: ChoiceModel, truth: ChoiceModel) -> float:
+    def error(self, model: Predicts, truth: Predicts) -> float:
         """Root mean squared error on offers never made, times 1,000."""
         offers = self.market.test
         return 1e3 * float(np.sqrt(np.mean((model.probabilities(offers) - truth.probabilities(offers)) ** 2)))
