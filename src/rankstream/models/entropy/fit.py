@@ -18,7 +18,7 @@ from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.pool import PoolGuide, guides_with
 from rankstream.models.entropy.ranking_laws import MAX_STATES, RankingLaw, SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice, program_of
-from rankstream.models.entropy.trust import Curvature, TiltProblem, choose_trust
+from rankstream.models.entropy.trust import Curvature, TiltProblem, choose_trust, tilt_weights
 from rankstream.models.lifts import chains_of
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles.tables.lattice import TooManyUnionsError
@@ -51,11 +51,11 @@ class EntropyFit:
     approximate : bool
         Whether rankings were sampled because the exact program is too large.
     trust : float or None
-        How far the data may tilt the prior: the factor of their sampling variance; None for not at all.
+        How far the data may tilt the prior: a factor of their sampling variance; None for not at all.
     stack : Stack or None
         The guides and their weights, for a prior that was weighed on held-out offers.
     trusts : dict
-        What was predicted of held-out offers by each trust that was tried.
+        What was predicted of held-out offers and choices by each trust that was tried.
     """
 
     model: EntropyModel | RankingModel
@@ -76,7 +76,7 @@ class EntropyFit:
         if self.trust is None or not isinstance(self.model, EntropyModel) or self.model.items != offers.items:
             return None
         vertices = [offers.vertex(order) for order in self.model.prior.sample(CURVATURE_SAMPLES, seed)]
-        return Curvature(np.array(vertices), counts.totals[offers.owner] / self.trust)
+        return Curvature(np.array(vertices), tilt_weights(counts, self.model.prior, self.trust))
 
     def describe(self) -> dict[str, Any]:
         """What its predictions rest on, as what JSON can write."""
@@ -99,10 +99,11 @@ def fit_max_entropy(
     seed: int = 0,
     watch: Watch = unwatched,
 ) -> EntropyFit:
-    """Minimise ``log E_prior exp(-<y, a>) + <p, y> + trust / 2 * sum(y^2 / K)`` over y; K counts an offer's choices.
+    """Minimise ``log E_prior exp(-<y, a>) + <p, y> + trust / 2 * sum(y^2 * 10 q / K)`` over y.
 
-    That is the dual of: stay near the prior (in Kullback-Leibler divergence) while the squared errors, in units of
-    ``trust`` times their sampling variance, stay small. The expectation is exact, by a dynamic program; where that is
+    K counts an offer's choices, and q is the prior's share. That is the dual of: stay near the prior (in
+    Kullback-Leibler divergence) while the squared errors, in units of ``trust`` times their sampling variance, stay
+    small. The expectation is exact, by a dynamic program; where that is
     too large, over rankings sampled from the prior, and the fit says so. Where the offers have an order that is made of
     chains, as of price levels, the rankings are all that respect it.
 
@@ -111,11 +112,11 @@ def fit_max_entropy(
     counts : ChoiceCounts
         The choices; offers without any are left out.
     prior : RankingLaw, Stack, PoolGuide or str
-        ``"held-out"`` fits and weighs guides by what they predict of held-out offers (``fit_stack``), and a PoolGuide
-        is weighed with them; ``"default"``
-        mixes 0.1 logit, 0.45 latent classes and 0.45 Markov chain; ``"stacked"`` weighs these three.
+        ``"held-out"`` fits guides and weighs them by what they predict of held-out offers (``fit_stack``). A PoolGuide
+        is weighed with them. ``"default"`` mixes 0.1 logit, 0.45 latent classes and 0.45 Markov chain, and
+        ``"stacked"`` weighs these three.
     trust : float, "auto" or None
-        ``"auto"`` is chosen on held-out offers, 30 for priors of other kinds; None keeps the prior as it is.
+        ``"auto"`` is chosen on held-out offers and choices, and is 30 for other priors; None keeps the prior as it is.
     tolerance : float
         The duality gap at which the fit ends, in nats.
     max_rounds : int
@@ -160,8 +161,7 @@ def fit_max_entropy(
     else:
         begin = start.duals if start is not None and start.assortments == offers else np.zeros(offers.n_coordinates)
         law = program or SampledLaw(offers, law_of, SAMPLES, seed, until(watch, 0.8))
-        weights = data.totals[offers.owner] / trust
-        problem = TiltProblem(law, data.frequencies(), weights, tolerance, watch)
+        problem = TiltProblem(law, data.frequencies(), tilt_weights(data, law_of, trust), tolerance, watch)
         problem.solve(begin, max_rounds, curvature)
         found = EntropyFit(
             law.model(problem.duals) if isinstance(law, SampledLaw) else EntropyModel(law_of, offers, problem.duals),
