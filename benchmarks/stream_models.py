@@ -1,50 +1,80 @@
-"""What a stream serves over time: its maximum-entropy model against its sparse one, and against a fit from scratch.
+"""What a stream publishes over time: its maximum-entropy model against its sparse one, and against a fit from scratch.
 
 One market of the paper (10 items, 40 offers), batches of 500 choices, with and without a half-life; root mean squared
-errors on 100 offers never made, and CPU seconds of the stream so far.
+errors on 100 offers never made, and CPU seconds of the stream so far. With ``--change``, tastes change at once after
+20,000 choices, or after 5,000 with a half-life of 500, and batches of 50 follow.
 
-Run with ``python benchmarks/stream_models.py [seed]``.
+Run with ``python benchmarks/stream_models.py [seed] [--last 20000] [--change]``.
 """
 
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import sys
+import argparse
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
 from rankstream import Live, Record, estimate, methods, simulate
-from rankstream.models import ChoiceModel
+from rankstream.models.protocol import Predicts
 
-BATCH, LAST = 500, 20_000
-SHOWN = (500, 1_000, 2_000, 5_000, 10_000, 20_000)
+SHOWN = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
+SHOWN_AFTER = (50, 250, 500, 1_000, 2_000)  # choices since a change
+TITLES = "published | sparse | from scratch | CPU s so far |\n|---|---|---|---|---|"
 
 
-def main(seed: int) -> None:
-    """Print a table for each way of forgetting."""
-    market = simulate.market(seed, n_offers=40, unseen=True)
-    offers, true = market.assortments, market.truth.probabilities(market.test)
-    drawn = simulate.draw_choices(offers, market.frequencies(), LAST, np.random.default_rng(seed))
-    records = [Record(offers.offers[offers.owner[c]], offers.items[offers.members[c]]) for c in drawn.tolist()]
+class Stream:
+    """One market, its stream, and the lines of its table."""
 
-    def error(model: ChoiceModel) -> float:
-        return 1e3 * float(np.sqrt(np.mean((model.probabilities(market.test) - true) ** 2)))
+    def __init__(self, seed: int, half_life: float | None) -> None:
+        self.market = simulate.market(seed, n_offers=40, unseen=True)
+        self.random, self.live, self.spent = np.random.default_rng(seed), Live(half_life=half_life), 0.0
 
-    for half_life in (None, 2_000.0):
-        live, spent = Live(half_life=half_life), 0.0
-        titles = "served | sparse | from scratch | CPU s so far |\n|---|---|---|---|---|"
-        print(f"\n| choices, half-life {half_life or 'none'} | {titles}")
-        for start in range(0, LAST, BATCH):
+    def records(self, truth: Predicts, number: int) -> Iterator[Record]:
+        """Choices from the market's offers by somebody's tastes."""
+        offers = self.market.assortments
+        drawn = simulate.draw_choices(offers, truth.probabilities(offers), number, self.random)
+        for place in drawn.tolist():
+            yield Record(offers.offers[offers.owner[place]], offers.items[offers.members[place]])
+
+    def follow(self, truth: Predicts, last: int, batch: int, shown: tuple[int, ...], sign: str = "") -> None:
+        """Learn from so many choices, and print the errors where they are to be shown."""
+        for number in range(batch, last + batch, batch):
+            records = list(self.records(truth, batch))
             began = time.process_time()
-            live.observe(records[start : start + BATCH])
-            spent += time.process_time() - began
-            if start + BATCH in SHOWN and live.counts is not None:
-                scratch = estimate(live.counts, method=methods.MaxEntropy()).model
-                shown = [f"{error(model):.1f}" for model in (live.model, live.sparse, scratch)]
-                print(f"| {start + BATCH:,} | {' | '.join(shown)} | {spent:.1f} |", flush=True)
+            self.live.observe(records)
+            self.spent += time.process_time() - began
+            if number in shown and self.live.counts is not None:
+                scratch = estimate(self.live.counts, method=methods.MaxEntropy()).model
+                errors = [self.error(model, truth) for model in (self.live.model, self.live.sparse, scratch)]
+                cells = " | ".join(f"{error:.1f}" for error in errors)
+                print(f"| {sign}{number:,} | {cells} | {self.spent:.1f} |", flush=True)
+
+    def error(self, model: Predicts, truth: Predicts) -> float:
+        """Root mean squared error on offers never made, times 1,000."""
+        offers = self.market.test
+        return 1e3 * float(np.sqrt(np.mean((model.probabilities(offers) - truth.probabilities(offers)) ** 2)))
+
+
+def main() -> None:
+    """Print a table for each way of forgetting."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seed", type=int, nargs="?", default=7)
+    parser.add_argument("--last", type=int, default=20_000, help="choices in all")
+    parser.add_argument("--change", action="store_true", help="let tastes change, and show the errors after it")
+    options = parser.parse_args()
+    for half_life in (None, 500.0 if options.change else 2_000.0):
+        print(f"\n| choices, half-life {half_life or 'none'} | {TITLES}")
+        stream = Stream(options.seed, half_life)
+        if options.change:
+            before = 5_000 if half_life else 20_000
+            stream.follow(stream.market.truth, before, 500, (before,))
+            stream.follow(simulate.market(options.seed + 500).truth, SHOWN_AFTER[-1], 50, SHOWN_AFTER, "+")
+        else:
+            stream.follow(stream.market.truth, options.last, 500, SHOWN)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 7)
+    main()

@@ -76,7 +76,7 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
         ),
         (
             {"trust": None, "held_out_by_trust": {"none": 0.0, "300": -1.5}},
-            "none, the best on held-out offers; next was 300, 1.5 lower",
+            "none, the best on held-out offers and choices; next was 300, 1.5 lower",
         ),
         ({"trust": 30.0, "approximate": True}, "so rankings were sampled."),
         (

@@ -20,6 +20,7 @@ from rankstream.models.entropy.ensemble import QUICK_GUIDES, fit_prior, fit_stac
 from rankstream.models.entropy.guides import LOGIT, PRICED, UNIFORM, guides_for
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.entropy.trust import tilt_weights
 from rankstream.models.parametric.latent_class import CHUNK_STEPS, fit_latent_class
 from rankstream.models.rankings import RankingModel
 
@@ -148,7 +149,7 @@ def test_an_interrupt_ends_max_entropy(counts: rs.ChoiceCounts, method: str | Me
 
 def test_the_best_point_is_kept_and_its_gap_holds(counts: rs.ChoiceCounts) -> None:
     prior = fit_prior(counts)
-    weights = counts.totals[counts.assortments.owner] / entropy.TRUST
+    weights = tilt_weights(counts, prior, entropy.TRUST)
     best = entropy.fit_max_entropy(counts, prior, tolerance=1e-9)
 
     def cost(fit: entropy.EntropyFit) -> float:

@@ -20,7 +20,7 @@ from rankstream.models.entropy.ensemble import fit_prior
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice, program_of, shared_programs
-from rankstream.models.entropy.trust import Curvature, TiltProblem
+from rankstream.models.entropy.trust import Curvature, TiltProblem, tilt_weights
 from rankstream.oracles.tables.lattice import TooManyUnionsError
 
 MARKET = simulate.market(3, n_items=6, n_offers=8, n_test=20)
@@ -79,7 +79,7 @@ def test_gradients_are_those_of_finite_differences() -> None:
 def test_the_gap_bounds_what_a_long_run_gains() -> None:
     counts = next(MARKET.stream(first=3000))
     prior = a_prior(counts.assortments.items, "mixed")
-    weights = counts.totals[counts.assortments.owner] / entropy.TRUST
+    weights = tilt_weights(counts, prior, entropy.TRUST)
 
     def value(duals: Vec) -> float:
         level = SoftLattice(counts.assortments, prior).evaluate(duals)[0]
@@ -144,15 +144,15 @@ def test_a_warm_start_needs_fewer_evaluations() -> None:
     counts.observe(counts.assortments.offers[0], counts.assortments.offers[0][0])
     cold, warm = (entropy.fit_max_entropy(counts, prior, tolerance=1e-6, start=start) for start in (None, first))
     assert warm.evaluations < cold.evaluations
-    weight = counts.totals.min() / entropy.TRUST
+    weight = tilt_weights(counts, prior, entropy.TRUST).min()
     assert warm.fitted == pytest.approx(cold.fitted, abs=2 * np.sqrt(2e-6 / weight))  # what the two gaps allow
 
 
 def test_a_sampled_curvature_solves_its_own_hessian_and_saves_steps() -> None:
     counts = next(simulate.market(3, n_items=6, n_offers=12, n_test=2).stream(first=2000))
     first = entropy.fit_max_entropy(counts)
-    weights = counts.totals[counts.assortments.owner] / (first.trust or 1.0)
     assert isinstance(first.model, EntropyModel)
+    weights = tilt_weights(counts, first.model.prior, first.trust or 1.0)
     vertices = np.array([counts.assortments.vertex(order) for order in first.model.prior.sample(50, 1)])
     hessian = np.diag(1.0 / weights) + np.cov(vertices.T, bias=True)
     slope = np.random.default_rng(2).normal(size=weights.size)
@@ -277,7 +277,8 @@ def test_sampled_rankings_come_near_the_exact_model() -> None:
     prior = a_prior(counts.assortments.items, "mixed")
     exact = entropy.fit_max_entropy(counts, prior)
     law = SampledLaw(counts.assortments, prior, 20_000, 0)
-    problem = TiltProblem(law, counts.frequencies(), counts.totals[counts.assortments.owner] / entropy.TRUST, 1e-3)
+    weights = tilt_weights(counts, prior, entropy.TRUST)
+    problem = TiltProblem(law, counts.frequencies(), weights, 1e-3)
     problem.solve(np.zeros(counts.assortments.n_coordinates), 500)
     assert problem.gap <= 1e-3
     assert problem.fitted == pytest.approx(exact.fitted, abs=0.02)

@@ -12,10 +12,11 @@ from rankstream._core.types import Vec
 from rankstream.data import simulate
 from rankstream.models import fit_max_entropy, plackett_luce
 from rankstream.models.entropy import ensemble as stacking
+from rankstream.models.entropy import trust as tilts
 from rankstream.models.entropy.ensemble import best_weights, fit_stack
 from rankstream.models.entropy.guides import CHAIN, HEAVY, LIGHT, LOGIT, TASTE, UNIFORM
 from rankstream.models.entropy.soft_lattice import SoftLattice
-from rankstream.models.entropy.trust import choose_trust
+from rankstream.models.entropy.trust import choose_trust, tilt_weights
 from rankstream.models.parametric.base import climb
 from rankstream.models.parametric.em_kernels import mixture_step
 from rankstream.models.parametric.latent_class import LatentClassModel, MixtureProblem
@@ -173,6 +174,44 @@ def test_trust_is_chosen_on_held_out_offers() -> None:
     assert trust is not None
     assert trust <= 30.0
     assert max(tried.values()) == 0.0
+
+
+def test_offers_with_data_are_followed_as_far_as_held_out_choices_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every offer has shares of its own here, so that no offer helps to predict another one."""
+    offers, random = simulate.market(0, 6, n_offers=12, n_test=2).assortments, np.random.default_rng(3)
+    shares = np.concatenate([random.dirichlet(np.full(size, 3.0)) for size in np.diff(offers.indptr)])
+    counts = ChoiceCounts(offers, np.round(2000 * shares))
+    stack = fit_stack(counts, (LOGIT, UNIFORM))
+    both, tried = choose_trust(stack, counts, SoftLattice(offers, stack.prior))
+    monkeypatch.setattr(tilts, "hold_out_choices", lambda *_: [])
+    by_offers, _ = choose_trust(stack, counts, SoftLattice(offers, stack.prior))
+    assert both is not None
+    assert both < (by_offers or 1e9)
+    assert tried[f"{both:g}"] == 0.0
+    close, far = (fit_max_entropy(counts, stack.prior, trust=trust).fitted for trust in (both, by_offers))
+    assert np.abs(close - counts.frequencies()).mean() < 0.8 * np.abs(far - counts.frequencies()).mean()
+
+
+def test_held_out_choices_leave_parts_of_choices_alone() -> None:
+    _, counts = counts_of(2, 500)
+    halves = ChoiceCounts(counts.assortments, 0.5 * counts.tallies)
+    stack = fit_stack(halves, (LOGIT, UNIFORM))
+    folds = stacking.hold_out_choices(stack, halves, seed=0)
+    assert len(folds) == 2
+    for fold in folds:
+        assert np.array_equal(fold.test.tallies, np.floor(fold.test.tallies))
+        assert fold.test.observations + fold.rest.observations == pytest.approx(250.0)
+        assert 0.1 < fold.test.observations / 250.0 < 0.3
+        assert set(fold.guides) == {guide.guide.name for guide in stack.guides}
+        alone = LOGIT.fit(fold.rest).probabilities(counts.assortments)
+        assert fold.guides["logit"].probabilities(counts.assortments) == pytest.approx(alone, abs=1e-6)
+
+
+def test_errors_count_by_their_sampling_variance_under_the_prior() -> None:
+    offers = rs.Assortments([("a", "b", "c")])
+    prior = plackett_luce(offers.items, [0.1, 0.8999, 0.0001])
+    weights = tilt_weights(ChoiceCounts(offers, [100.0, 200.0, 0.0]), prior, 30.0)
+    assert weights == pytest.approx([10.0, 10.0 / 8.999, 1000.0])  # shares below a thousandth count as one
 
 
 def test_no_trust_keeps_the_prior() -> None:

@@ -119,7 +119,8 @@ def test_a_fit_is_the_optimum_over_all_admissible_rankings() -> None:
     every = twin.law(prior)
     assert len(every) == len(naive_prices.all_rankings(SEEN)) == 60
     vertices = np.array([naive.vertex(SEEN, list(ranking)) for ranking in every])
-    logs, weights = np.log(list(every.values())), counts.totals[SEEN.owner] / 10.0
+    shares = np.array(list(every.values())) @ vertices
+    logs, weights = np.log(list(every.values())), 0.1 * counts.totals[SEEN.owner] / (10.0 * np.maximum(shares, 1e-3))
     problem = (vertices, logs, counts.frequencies(), weights)
     best = minimize(lambda duals: twin.dual_cost(*problem, duals), found.duals * 0.0, jac=True, tol=1e-12)
     assert found.converged

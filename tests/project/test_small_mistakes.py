@@ -245,9 +245,12 @@ def test_a_step_of_trust_has_to_gain_a_nat(gain: float, chosen: float, monkeypat
             return heights.get(step or 0.0, -90.0)
 
     monkeypatch.setattr(trust, "_HeldOut", Known)
-    stack: Any = SimpleNamespace(folds=(SimpleNamespace(prior=lambda _: None),), logit_weight=0.0, pool_weight=0.0)
+    monkeypatch.setattr(trust, "hold_out_choices", lambda *_: [])
+    counts = some_counts(0)
+    fold = SimpleNamespace(prior=lambda _: None, test=SimpleNamespace(observations=0.5 * counts.observations))
+    stack: Any = SimpleNamespace(folds=(fold,), logit_weight=0.0, pool_weight=0.0)
     program: Any = SimpleNamespace(states=np.zeros(3), with_prior=lambda _: None)
-    found, tried = trust.choose_trust(stack, some_counts(0), program)
+    found, tried = trust.choose_trust(stack, counts, program)
     assert found == chosen
     assert tried["30" if chosen == 100.0 else "100"] == pytest.approx(-abs(gain - 1.0))
 

@@ -73,20 +73,53 @@ def test_the_work_follows_the_choices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert live.dense.fit is fits[-1] or live.dense.fitted[1] == 820
 
 
-def test_fading_choices_are_refreshed_by_their_number_and_a_change_at_once() -> None:
+def test_a_model_is_refreshed_when_its_counts_have_moved_and_after_a_change_at_once() -> None:
     offers = MARKET.assortments
     model, counts = EntropyFollower(0), ChoiceCounts(offers, 10 * np.ones(offers.n_coordinates))
     model.follow(counts, 60)
     first, size = model.fit, offers.n_coordinates
-    model.follow(counts, 3 * size - 1)
+    model.follow(counts, 10 * size)  # where old choices fade as new ones come, counts may stay as they are
     assert model.fit is first
-    model.follow(counts, max(1.0, 0.1 * counts.totals.sum() - 3 * size + 1))
+    moved = ChoiceCounts(offers, np.resize([14.0, 6.0], size))  # as many choices, and others
+    assert model.moved_nats(moved) > 10 * served.REFIT_NATS * size
+    model.follow(moved, 1)
     again = model.fit
     assert again is not first
     assert model.weighed[0] == 60.0
+    model.follow(counts, served.REFIT_EVERY * size - 1)  # too few choices to pay for the next
+    assert model.fit is again
+    model.follow(counts, 1)
+    last = model.fit
+    assert last is not again
+    model.follow(counts, 30 * size)
+    assert model.weighed[0] == model.choices  # weighed anew after as many choices, moved or not
     model.follow(counts, 1, changed=True)
-    assert model.fit is not again
+    assert model.fit is not last
     assert model.weighed[0] == model.choices
+
+
+def test_a_change_of_tastes_refreshes_a_model_of_many_choices() -> None:
+    """By their number alone, 6,000 choices would wait for 1,200 more."""
+    offers, random = MARKET.assortments, np.random.default_rng(5)
+    counts = ChoiceCounts(offers, random.multinomial(6000, MARKET.frequencies() / offers.n_offers))
+    steady, changed = EntropyFollower(0), EntropyFollower(0)
+    for model in (steady, changed):
+        model.follow(counts, 6000)
+    same = ChoiceCounts(offers, counts.tallies + random.multinomial(300, MARKET.frequencies() / offers.n_offers))
+    tastes = np.concatenate([shares[::-1] for shares in np.split(MARKET.frequencies(), offers.indptr[1:-1])])
+    other = ChoiceCounts(offers, counts.tallies + random.multinomial(300, tastes / offers.n_offers))
+    assert steady.due(same, 300) is None
+    assert changed.due(other, 300) == "again"
+
+
+def test_moved_nats_are_a_ratio_of_likelihoods() -> None:
+    offers = Assortments([("a", "b"), ("b", "c")])
+    model = EntropyFollower(0)
+    model.follow(ChoiceCounts(offers, [30, 30, 40, 20]), 120)
+    now = ChoiceCounts(Assortments([("b", "c"), ("a", "c"), ("a", "b")], offers.items), [40, 20, 5, 0, 60, 30])
+    new = 5 * np.log((5.5 / 6.0) / 0.5)  # against a uniform guess
+    moved = 60 * np.log((60.5 / 91.0) / 0.5) + 30 * np.log((30.5 / 91.0) / 0.5)
+    assert model.moved_nats(now) == pytest.approx(new + moved)
 
 
 def test_the_certificate_is_the_distance_of_what_is_served_and_the_best_bound_of_any_model() -> None:
@@ -140,11 +173,13 @@ def test_offers_beyond_the_program_count_at_their_worst_until_the_next_refresh(m
 def test_a_refreshed_model_is_taken_over_without_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
     live = Live(rounds=100)
     live.observe(records(400))
-    content = live.dense.to_content()
+    content, shares = live.dense.to_content(), live.model.probabilities(MARKET.assortments)
     monkeypatch.setattr(rs.EntropyModel, "_exact", None)
     again = EntropyFollower.from_content(content, 0)
     assert again.fit is not None
-    assert np.array_equal(again.fit.fitted, live.model.probabilities(again.fit.assortments))
+    assert live.dense.fit is not None
+    assert np.array_equal(again.fit.fitted, live.dense.fit.fitted)
+    assert again.model.probabilities(MARKET.assortments) == pytest.approx(shares, abs=1e-12)
 
 
 def test_new_items_are_asked_of_the_sparse_model_until_the_next_refresh() -> None:

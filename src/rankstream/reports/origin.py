@@ -74,7 +74,7 @@ def _adjustment(found: dict[str, Any]) -> list[str]:
     others = sorted((score, name) for name, score in tried.items() if score < 0.0)
     if others:
         next_best = f"{shown(others[-1][1])}, {-others[-1][0]:.1f} lower in log-likelihood"
-        what += f", the best on held-out offers; next was {next_best}"
+        what += f", the best on held-out offers and choices; next was {next_best}"
     return [f"{what}."]
 
 

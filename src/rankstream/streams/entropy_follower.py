@@ -26,8 +26,11 @@ from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
 
 MIN_CHOICES = 50  # choices before the first fit; benchmarks/stream_models.py shows what these settings bring
-REWEIGH_GROWTH, REFIT_GROWTH = 2.0, 1.2  # of the choices, after which guides are weighed anew, and fitted again
-REWEIGH_EVERY, REFIT_EVERY = 30, 3  # the same where choices fade and their number stays: choices per coordinate
+REWEIGH_GROWTH = 2.0  # of the choices, after which guides are weighed anew
+REWEIGH_EVERY = 30  # choices per coordinate after which they are where old choices fade, so that their number stays
+REFIT_NATS = 1 / 24  # per coordinate: noise alone moves the counts this far while their number grows by a tenth
+REFIT_GROWTH, REFIT_EVERY = 1.1, 1  # the least growth, or choices per coordinate, between two fits
+PSEUDO_CHOICES = 0.5  # for every coordinate, where counts of two moments are compared
 MAX_SIZES = (400, 64, 4_000)  # offers, items and coordinates of a market that is followed
 TOLERANCE_NATS = 1e-2
 Due = Literal["anew", "again"]
@@ -39,11 +42,12 @@ KINDS: dict[str, type[Any]] = {
 class EntropyFollower:
     """A maximum-entropy model that follows counts.
 
-    Guides are weighed and the trust is chosen on held-out offers whenever the choices have doubled; in between, when
-    there are a tenth more of them, the guides are fitted again from where they were, with the same weights and trust,
-    which costs a fraction. Where choices fade, their number stays: then it happens every 30 and every 3 choices per
-    coordinate. So the work follows the choices, not the clock. A market of more than 400 offers or 64 items is not
-    followed: there the sparse model is served.
+    Guides are weighed and the trust is chosen on held-out offers whenever the number of choices has doubled, or, where
+    old choices fade, after 30 choices per coordinate. In between, guides are fitted again from where they were, with
+    the same weights and trust, which costs a fraction. That happens once the counts have moved far enough from those
+    of the last fit (``moved_nats``): after a tenth more choices in a steady market, and earlier after a change. So the
+    work follows the choices, not the clock. A market of more than 400 offers or 64 items is not followed: its sparse
+    model is published.
 
     >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "pie", "no")]), [40, 20, 30, 10, 20])
     >>> served = EntropyFollower(seed=0)
@@ -57,6 +61,7 @@ class EntropyFollower:
         self.fit: EntropyFit | None = None
         self.choices = 0.0  # since the start
         self.weighed = self.fitted = (0.0, 0.0)  # choices, and choices that count, when that was last done
+        self.tallies: Vec = np.zeros(0)  # those of the last fit, for the offers of ``fit``
 
     @property
     def model(self) -> EntropyModel:
@@ -84,8 +89,25 @@ class EntropyFollower:
             return None
         if changed or self.fit is None or self._due(self.weighed, count, REWEIGH_GROWTH, REWEIGH_EVERY * size):
             return "anew"
-        again = not self.knows(offers) or self._due(self.fitted, count, REFIT_GROWTH, REFIT_EVERY * size)
+        paid = self.choices - self.fitted[0] >= min(REFIT_EVERY * size, (REFIT_GROWTH - 1.0) * self.fitted[1])
+        again = not self.knows(offers) or (paid and self.moved_nats(counts) >= REFIT_NATS * size)
         return "again" if again else None
+
+    def moved_nats(self, counts: ChoiceCounts) -> float:
+        """How far the counts have moved since the last fit: the log-likelihood that today's shares gain over those.
+
+        Offers that joined since are compared with a uniform guess.
+        """
+        now, before = counts.assortments, np.full(counts.tallies.size, PSEUDO_CHOICES)
+        if self.fit is not None:
+            then = self.fit.assortments
+            for offer, start, end in zip(then.offers, then.indptr[:-1], then.indptr[1:], strict=True):
+                number = now.number(offer)
+                if number is not None:
+                    before[now.indptr[number] : now.indptr[number + 1]] += self.tallies[start:end]
+        after = counts.tallies + PSEUDO_CHOICES
+        shares = [tallies / np.add.reduceat(tallies, now.indptr[:-1])[now.owner] for tallies in (after, before)]
+        return float(counts.tallies @ np.log(shares[0] / shares[1]))
 
     def refresh(self, counts: ChoiceCounts, how: Due, watch: Watch = unwatched) -> None:
         """A new model: weigh guides anew, or fit them again with the same weights and trust.
@@ -94,6 +116,7 @@ class EntropyFollower:
         """
         with one_blas_thread():
             data, now = observed(counts), (self.choices, float(counts.totals.sum()))
+            self.tallies = np.array(data.tallies, dtype=np.float64)
             stack = None if self.fit is None else self.fit.stack
             if how == "anew" or self.fit is None or stack is None:
                 self._tilt(data, fit_stack(data, seed=self.seed, watch=until(watch, 0.5)), "auto", watch)
@@ -144,6 +167,7 @@ class EntropyFollower:
             "offers": [[code[item] for item in offer] for offer in offers.offers],
             "duals": self.fit.duals.tolist(),
             "shares": self.fit.fitted.tolist(),
+            "tallies": self.tallies.tolist(),
             "trust": self.fit.trust,
             "trusts": self.fit.trusts,
             "guides": [_guide_content(guide) for guide in stack.guides],
@@ -169,6 +193,8 @@ class EntropyFollower:
         stack = Stack(guides, weights, (), content["scores"], content["misfit"])
         duals, trust = finite_array("duals", content["duals"], (offers.n_coordinates,)), content["trust"]
         model = EntropyModel(stack.prior, offers, duals)
+        before = content.get("tallies", [0.0] * duals.size)  # not before 0.4: then the next fit is due at once
+        served.tallies = finite_array("tallies", before, duals.shape)
         if "shares" in content:  # not before 0.4; making the program again takes longer than all the rest
             model.remember(finite_array("shares", content["shares"], duals.shape))
         served.fit = EntropyFit(

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
-from rankstream.models.entropy.ensemble import n_folds
+from rankstream.models.entropy.ensemble import CHOICE_FOLDS, n_folds
 from rankstream.models.entropy.fit import QUICK_STATES, SAMPLES
 from rankstream.models.entropy.guides import MAX_EXACT_CHOICES
 from rankstream.models.entropy.ranking_laws import MAX_STATES
@@ -99,7 +99,8 @@ def predict_work(counts: ChoiceCounts) -> dict[str, PredictedWork]:
     """Predict CPU seconds and memory of the methods that run to completion; others improve while there is time."""
     sizes = sizes_of(counts)
     tables = sizes.sets * (8.0 * sizes.items * (9 + sizes.items) + 1500.0)  # of a chain, and of about 60 classes
-    sampled = 0.0 if sizes.sets else 8.0 * sizes.coordinates * (SAMPLES + MAX_FOLDS * N_DRAWN_RANKINGS)
+    rankings = SAMPLES + (MAX_FOLDS + CHOICE_FOLDS) * N_DRAWN_RANKINGS
+    sampled = 0.0 if sizes.sets else 8.0 * sizes.coordinates * rankings
     work = {}
     for name, amounts in terms(sizes).items():
         seconds = sum(unit * amount for unit, amount in zip(SECONDS[name], amounts, strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observations import restrict
+from rankstream.data.observations import observed, restrict
 from rankstream.models.entropy.guides import (
     CHAIN,
     GUIDES,
@@ -28,6 +28,7 @@ LOG = logging.getLogger("rankstream")
 # chosen on markets of benchmarks/truths.py; benchmarks/accuracy.py prints the errors of others
 MAX_FOLDS, MIN_HELD_OUT_OFFERS = 10, 5  # with fewer offers, those left teach too little
 MANY_OFFERS, FOLDS_OF_MANY = 100, 5  # beyond so many offers, four fifths of them teach nearly as much as nine tenths
+CHOICE_FOLDS, CHOICE_PARTS = 2, 5  # folds that hold out choices, and parts that these are dealt out to
 MAX_NATS_BEHIND = 5.0  # of the best size of its family, after two folds or more: a size further behind leaves the race
 EM_STARTS, FOLD_EM_STARTS = 4, 2  # of latent classes; a guide is fitted once to each fold, which takes most of the time
 FOLD_NATS = 5e-3  # three steps of EM that gain less are the last
@@ -98,14 +99,14 @@ class Stack:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Offers that were held out, the others, and the guides as fitted to those."""
+    """What was held out, offers or choices, the rest, and the guides as fitted to that."""
 
     rest: ChoiceCounts
     test: ChoiceCounts
     guides: dict[str, FittedGuide]
 
     def prior(self, stack: Stack) -> RankingLaw:
-        """The mixture of a stack, as fitted without the offers held out."""
+        """The mixture of a stack, as fitted without what is held out."""
         return mix([self.guides[guide.guide.name].law() for guide in stack.guides], stack.weights.tolist())
 
 
@@ -113,14 +114,13 @@ def fit_stack(counts: ChoiceCounts, guides: Sequence[Guide] = GUIDES, seed: int 
     """Fit all guides, and weigh them by the likelihood of offers held out in up to ten folds, five of many offers.
 
     Of a family with several sizes only the one that predicts best is kept; those far behind leave after two folds. The
-    weights maximise the held-out likelihood, with a third of a choice for each guide in advance; then the mixture has
-    to beat the best single guide,
-    and after that the logit, by more than noise of a nat or two, or most of the weight goes there; a pool of other
-    markets among the guides takes the place of the logit in this, and has to be beaten by as many nats as it has
-    choices in advance. With fewer than five offers nothing can be held out: all guides count the same, or the pool
-    alone. Where there is an order, guides respect it (``guides_for``). All folds together take at most 150,000 steps of
-    EM and 30 for each fit, whatever the counts. When ``watch`` says that it is enough, the whole folds so far decide,
-    and fits end where they are.
+    weights maximise the held-out likelihood, with a third of a choice for each guide in advance. Then the mixture has
+    to beat the best single guide, and after that the logit, by more than noise of a nat or two; otherwise most of the
+    weight goes there. A pool of other markets takes the place of the logit in this, and has to be beaten by as many
+    nats as it has choices in advance. With fewer than five offers nothing can be held out: all guides count the same,
+    or the pool alone. Where there is an order, guides respect it (``guides_for``). All folds together take at most
+    150,000 steps of EM and 30 for each fit, whatever the counts. When ``watch`` says that it is enough, the whole folds
+    so far decide, and fits end where they are.
     """
     n_offers = counts.assortments.n_offers
     guides = guides_for(counts.assortments, guides)
@@ -149,6 +149,22 @@ def fit_quick_stack(counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatche
 def fit_prior(counts: ChoiceCounts, seed: int = 0) -> RankingLaw:
     """The law over rankings behind ``fit_quick_stack``, such as for ``redraw``."""
     return fit_quick_stack(counts, seed).prior
+
+
+def hold_out_choices(stack: Stack, counts: ChoiceCounts, seed: int, watch: Watch = unwatched) -> list[Fold]:
+    """Two folds that hold out a fifth of the choices of every offer, with the stack's guides fitted to the others.
+
+    Parts of choices, as where old ones fade, are never held out.
+    """
+    offers, whole = counts.assortments, np.floor(counts.tallies).astype(np.int64)
+    dealt = np.random.default_rng([seed, 1]).multinomial(whole, np.full(CHOICE_PARTS, 1.0 / CHOICE_PARTS)).T
+    folds = []
+    for part in dealt[:CHOICE_FOLDS]:
+        rest, test = (observed(ChoiceCounts(offers, tallies)) for tallies in (counts.tallies - part, part))
+        if test.observations and rest.observations:
+            again = stack.refit(rest, seed, watch=watch)
+            folds.append(Fold(rest, test, {fitted.guide.name: fitted for fitted in again.guides}))
+    return folds
 
 
 def _misfit(folds: Sequence[Fold], kept: Sequence[Guide], weights: Vec) -> float:

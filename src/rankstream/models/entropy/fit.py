@@ -18,7 +18,7 @@ from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.pool import PoolGuide, guides_with
 from rankstream.models.entropy.ranking_laws import MAX_STATES, RankingLaw, SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice, program_of
-from rankstream.models.entropy.trust import Curvature, TiltProblem, choose_trust
+from rankstream.models.entropy.trust import Curvature, TiltProblem, choose_trust, tilt_weights
 from rankstream.models.lifts import chains_of
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles.tables.lattice import TooManyUnionsError
@@ -55,7 +55,7 @@ class EntropyFit:
     stack : Stack or None
         The guides and their weights, for a prior chosen on held-out offers.
     trusts : dict
-        The held-out score of each trust that was tried.
+        The score of each trust that was tried, on held-out offers and choices.
     """
 
     model: EntropyModel | RankingModel
@@ -76,7 +76,7 @@ class EntropyFit:
         if self.trust is None or not isinstance(self.model, EntropyModel) or self.model.items != offers.items:
             return None
         vertices = [offers.vertex(order) for order in self.model.prior.sample(CURVATURE_SAMPLES, seed)]
-        return Curvature(np.array(vertices), counts.totals[offers.owner] / self.trust)
+        return Curvature(np.array(vertices), tilt_weights(counts, self.model.prior, self.trust))
 
     def describe(self) -> dict[str, Any]:
         """Return what its predictions rest on, as JSON values."""
@@ -101,12 +101,13 @@ def fit_max_entropy(
     seed: int = 0,
     watch: Watch = unwatched,
 ) -> EntropyFit:
-    """Minimise ``log E_prior exp(-<y, a>) + <p, y> + trust / 2 * sum(y^2 / K)`` over y; K counts an offer's choices.
+    """Minimise ``log E_prior exp(-<y, a>) + <p, y> + trust / 2 * sum(y^2 * 10 q / K)`` over y.
 
-    That is the dual of: stay near the prior (in Kullback-Leibler divergence) while the squared errors, in units of
-    ``trust`` times their sampling variance, stay small. A dynamic program computes the expectation exactly. If it is
-    too large, rankings sampled from the prior replace it, and the fit is ``approximate``. If the offers have an order
-    made of chains, such as price levels, all rankings respect it.
+    K counts an offer's choices, and q is the prior's share. That is the dual of: stay near the prior (in
+    Kullback-Leibler divergence) while the squared errors, in units of ``trust`` times their sampling variance, stay
+    small. A dynamic program computes the expectation exactly. If it is too large, rankings sampled from the prior
+    replace it, and the fit is ``approximate``. If the offers have an order made of chains, such as price levels, all
+    rankings respect it.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def fit_max_entropy(
         PoolGuide joins them. ``"default"`` mixes 0.1 logit, 0.45 latent classes and 0.45 Markov chain; ``"stacked"``
         weights these three.
     trust : float, "auto" or None
-        ``"auto"`` chooses it on held-out offers (30 for other priors); None keeps the prior as it is.
+        ``"auto"`` chooses it on held-out offers and choices (30 for other priors); None keeps the prior as it is.
     tolerance : float
         The duality gap, in nats, at which the fit stops.
     max_rounds : int
@@ -161,8 +162,7 @@ def fit_max_entropy(
     else:
         begin = start.duals if start is not None and start.assortments == offers else np.zeros(offers.n_coordinates)
         law = program or SampledLaw(offers, law_of, SAMPLES, seed, until(watch, 0.8))
-        weights = data.totals[offers.owner] / trust
-        problem = TiltProblem(law, data.frequencies(), weights, tolerance, watch)
+        problem = TiltProblem(law, data.frequencies(), tilt_weights(data, law_of, trust), tolerance, watch)
         problem.solve(begin, max_rounds, curvature)
         found = EntropyFit(
             law.model(problem.duals) if isinstance(law, SampledLaw) else EntropyModel(law_of, offers, problem.duals),

@@ -1,4 +1,4 @@
-"""How far data may tilt a prior: the smooth problem behind a tilt, and the trust that predicts held-out offers best."""
+"""How far data may tilt a prior: the smooth problem behind a tilt, and the trust that best predicts held-out data."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,19 +10,33 @@ from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import ROUNDING, Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
-from rankstream.models.entropy.ensemble import Fold, Stack
+from rankstream.models.entropy.ensemble import Fold, Stack, hold_out_choices
 from rankstream.models.entropy.ranking_laws import RankingLaw, SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice
 
-TRIED_TRUSTS = (None, 300.0, 100.0, 30.0, 10.0, 3.0)
+TRIED_TRUSTS = (None, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0)
 """From not tilting at all to following the data closely."""
 # chosen on markets of benchmarks/truths.py; benchmarks/accuracy.py prints the errors of others
 USUAL_TRUST = 100.0
+OFFERS_FACTOR = 0.5  # of a choice from a new offer, beside one from an offer with data
 MAX_NATS_BEHIND = 3.0  # nats below the best so far, where going on along the path ends
 MAX_STATES, MAX_FOLDS = 3000, 5  # unions of offers, and folds: beyond, choosing would take longer than fitting
 N_DRAWN_RANKINGS = 4000  # rankings that stand for a prior where its program is too large
+UNIT_SHARE, MIN_SHARE = 0.1, 1e-3  # the share whose variance is the unit of trust, and the least share that counts
 COMPARED_GAP_NATS = 0.02  # the duality gap of a tilt that is only to be compared, in nats
 MAX_GAP_LEFT = 0.5  # of the gap after one of Newton's steps; where more is left, L-BFGS goes on
+
+
+def tilt_weights(counts: ChoiceCounts, prior: RankingLaw, trust: float) -> Vec:
+    """Weigh every squared error by its inverse sampling variance under the prior, divided by ``trust``.
+
+    A share of a tenth has the weight K / trust. Rare items get more: the same weight for all would give up their
+    shares, and with them much of the likelihood, for small gains on frequent ones.
+    """
+    offers = counts.assortments
+    shares = np.maximum(prior.probabilities(offers), MIN_SHARE)
+    weights: Vec = UNIT_SHARE * counts.totals[offers.owner] / (trust * shares)
+    return weights
 
 
 class Tilted(Protocol):
@@ -35,7 +49,7 @@ class Tilted(Protocol):
 class Curvature:
     """The Hessian of a tilt's problem, diag(1 / weights) + Cov(a), with the covariance of sampled rankings.
 
-    The same for problems that differ little, such as refits: they end after two or three steps instead of fifteen.
+    It serves problems that differ little, such as refits: they end after two or three steps instead of fifteen.
     Solved by Woodbury's identity, so that it takes as many numbers as there are rankings, times that of coordinates.
     """
 
@@ -122,31 +136,36 @@ def choose_trust(
 ) -> tuple[float | None, dict[str, float]]:
     """The trust on the path with the highest held-out likelihood, and what each step that was tried scored.
 
-    One nat is asked for every step away from 100 (from no tilt, if logit or pool have most of the weight). Without
-    folds, or with more than 3,000 unions of offers, where every step takes long, it is 100. All offers of the counts
-    have observations. Where the ``program`` over them is too large, it is None: rankings drawn from the prior take its
-    place, as they will in the fit, and whether to tilt at all is decided by what they predict. When ``watch`` says that
-    it is enough, the steps so far decide.
+    Two kinds of predictions count: of offers that are held out, and of choices that are held out of offers with data
+    (``hold_out_choices``). So offers with data are followed as closely as they deserve, unless new offers lose more by
+    it; a choice from an offer with data counts twice as much. Every step away from 100 has to gain a nat (from no
+    tilt, if logit or pool have most of the weight). Without folds, or with more than 3,000 unions of offers, where
+    every step takes long, it is 100. All offers of the counts have observations. Where the ``program`` over them is too
+    large, it is None: rankings drawn from the prior take its place, as they will in the fit, and what they predict
+    decides whether to tilt at all. When ``watch`` says that it is enough, the steps so far decide.
     """
     if not stack.folds or (program is not None and program.states.size > MAX_STATES):
         return USUAL_TRUST, {}
     settled = max(stack.logit_weight, stack.pool_weight) > 0.5
     begin = 0 if program is None or settled else TRIED_TRUSTS.index(USUAL_TRUST)
     step = max(1, len(stack.folds) // MAX_FOLDS)
-    tests = []
-    for fold in stack.folds[::step][:MAX_FOLDS]:
-        prior = fold.prior(stack)
-        law: Tilted
-        if program is None:
-            law = SampledLaw(counts.assortments, prior, N_DRAWN_RANKINGS, seed)
-        else:
-            law = program.with_prior(prior)
-        tests.append(_HeldOut(law, prior, counts, fold))
-    scores = {begin: sum(test.score(TRIED_TRUSTS[begin]) for test in tests)}
+    tests: list[tuple[float, _HeldOut]] = []
+    offers, by_choices = counts.assortments, hold_out_choices(stack, counts, seed, watch)
+    for folds, factor in ((stack.folds[::step][:MAX_FOLDS], OFFERS_FACTOR), (by_choices, 1.0)):
+        held_out = sum(fold.test.observations for fold in folds)
+        for fold in folds:
+            prior = fold.prior(stack)
+            law: Tilted = program.with_prior(prior) if program else SampledLaw(offers, prior, N_DRAWN_RANKINGS, seed)
+            tests.append((factor * counts.observations / held_out, _HeldOut(law, prior, counts, fold)))
+
+    def score(place: int) -> float:
+        return sum(times * test.score(TRIED_TRUSTS[place]) for times, test in tests) - abs(place - begin)
+
+    scores = {begin: score(begin)}
     for direction in (1, -1):
         place = begin + direction
         while 0 <= place < len(TRIED_TRUSTS) and not watch("choosing how closely to follow the choices"):
-            scores[place] = sum(test.score(TRIED_TRUSTS[place]) for test in tests) - abs(place - begin)
+            scores[place] = score(place)
             if scores[place] < max(scores.values()) - MAX_NATS_BEHIND:
                 break
             place += direction
@@ -156,19 +175,17 @@ def choose_trust(
 
 
 class _HeldOut:
-    """The program over all offers with the prior of one fold; duals only on the offers that are not held out.
+    """The program over all offers with the prior of one fold; duals only on the offers that have data there.
 
-    So the choice probabilities of the held-out offers come with every evaluation.
+    So the choice probabilities of the offers to predict come with every evaluation.
     """
 
     def __init__(self, program: Tilted, prior: RankingLaw, counts: ChoiceCounts, fold: Fold) -> None:
         self.program, self.size = program, counts.assortments.n_coordinates
         self.untilted = prior.probabilities(fold.test.assortments)
-        whole = counts.assortments
         self.rest, self.test = (_places(counts, part) for part in (fold.rest, fold.test))
-        self.frequencies = counts.frequencies()[self.rest]
-        self.totals = counts.totals[whole.owner][self.rest]
-        self.tallies = counts.tallies[self.test]
+        self.frequencies, self.tallies = fold.rest.frequencies(), fold.test.tallies
+        self.weights = tilt_weights(fold.rest, prior, 1.0)
         self.duals = np.zeros(self.rest.size)
         self.held: Vec = np.zeros(self.test.size)
 
@@ -185,7 +202,7 @@ class _HeldOut:
         if trust is None:
             self.held = self.untilted
         else:
-            problem = TiltProblem(self, self.frequencies, self.totals / trust, COMPARED_GAP_NATS)
+            problem = TiltProblem(self, self.frequencies, self.weights / trust, COMPARED_GAP_NATS)
             problem.solve(self.duals, 60)
             self.duals = problem.duals
             self.evaluate(problem.duals)
