@@ -27,6 +27,7 @@ from .data.readers import read as read
 from .data.readers import read_counts as read_counts
 from .data.readers import read_sales as read_sales
 from .data.readers import with_outside as with_outside
+from .data.uncertain import UncertainCounts as UncertainCounts
 from .decide.best import best_offer as best_offer
 from .decide.lost_sales import lost_sales as lost_sales
 from .decide.next import next_offer as next_offer

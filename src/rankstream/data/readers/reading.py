@@ -19,6 +19,7 @@ from rankstream.data.readers.roles import Columns, Prices
 from rankstream.data.readers.sources.labels import text
 from rankstream.data.readers.times import Span
 from rankstream.data.readers.unused_columns import UnusedColumn, find_unused
+from rankstream.data.uncertain import UncertainCounts
 
 Format = Literal["transactions", "long", "wide", "counts", "rankings"]
 
@@ -36,7 +37,9 @@ class Reading:
     ``DecayingCounts``, and the slices are not weighted. ``prices`` are the levels, where prices were read.
     ``unused`` are the columns that were not used, each with what a look at it shows: prices, times or groups that the
     choices may depend on. ``notes`` are sentences on columns that were read in the manner of a till: decimal commas,
-    dates such as 02.03.2026, quantities. ``account`` says what ``read_sales`` assumed.
+    dates such as 02.03.2026, quantities. ``account`` says what ``read_sales`` assumed, and with
+    ``between="uncertain"`` its choices from offers that are known in part are ``uncertain``, by group
+    ``uncertain_groups``.
     """
 
     counts: ChoiceCounts
@@ -52,6 +55,8 @@ class Reading:
     unused: tuple[UnusedColumn, ...] = ()
     notes: tuple[str, ...] = ()
     account: Account | None = None
+    uncertain: UncertainCounts | None = None
+    uncertain_groups: dict[Key, UncertainCounts] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         bad = f", {self.problems.total} skipped" if self.problems.total else ""

@@ -1,0 +1,124 @@
+"""Items that one snapshot lists and the next does not: when they may have sold out, and what was chosen meanwhile."""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rankstream._core.types import Label
+from rankstream.data.readers.sales.availability import ShelfChange, ShelfState, StateOffers, Sum, Timeline
+from rankstream.data.readers.sales.tables import SECOND, put_columns
+from rankstream.data.readers.sources.database import Connection
+from rankstream.data.uncertain import UncertainCounts
+
+SLOTS = 24  # parts of the time between two snapshots, at whose ends items may leave: hours of a day
+
+
+def date_sell_outs(
+    database: Connection, changes: Sequence[ShelfChange], shared: bool, between: str
+) -> Iterator[ShelfChange]:
+    """Yield the changes of snapshots, with each item that went doubtful, or gone, after its last sale.
+
+    An item without a sale since the snapshot that lists it is doubtful at once; with ``between="last sale"`` it stays.
+    """
+    snapshots: dict[int, list[int]] = defaultdict(list)
+    for place, time in database.execute("SELECT DISTINCT coalesce(store, 0), time FROM stock ORDER BY ALL").fetchall():
+        snapshots[place].append(time)
+    gone = [one for one in changes if not one.available]
+    since = [snapshots[one.place][bisect_left(snapshots[one.place], one.time - 1) - 1] for one in gone]
+    columns = {"place": [one.place for one in gone], "item": [one.item for one in gone]}
+    columns |= {"since": since, "until": [one.time - 1 for one in gone]}
+    put_columns(database, "gone", {name: ("BIGINT", values) for name, values in columns.items()})
+    same = f"{0 if shared else 'coalesce(r.store, 0)'} = gone.place AND r.item = gone.item"
+    rows = database.execute(
+        "SELECT gone.place, gone.item, since, until, max(r.time) FROM gone "
+        f"LEFT JOIN receipts r ON {same} AND r.time BETWEEN since AND until GROUP BY ALL"
+    ).fetchall()
+    if between == "uncertain":
+        yield from changes
+        for place, item, start, end, sold in rows:
+            first = (start if sold is None else sold) + 1
+            parts = (start + (end - start) * part // SLOTS for part in range(1, SLOTS))
+            for time in (first, *(part for part in parts if part > first)):
+                if time <= end:
+                    yield ShelfChange(place, time, item, doubtful=True)
+    else:
+        ends = {(place, item, end): end if sold is None else sold for place, item, _, end, sold in rows}
+        for one in changes:
+            yield one if one.available else one._replace(time=ends[one.place, one.item, one.time - 1] + 1)
+
+
+class _Run(NamedTuple):
+    """Slots of a place from the first doubt to the next snapshot."""
+
+    start: int
+    numbers: list[int]
+    lengths: list[int]
+
+
+def _runs(timeline: Timeline, place: int) -> list[_Run]:
+    """All runs of a place, in the order of time: what is there at most stays the same within one."""
+    times, numbers = (codes.tolist() for codes in timeline.of_place(place))
+    found: list[_Run] = []
+    before: ShelfState | None = None
+    for time, number, end in zip(times, numbers, [*times[1:], times[-1] if times else 0], strict=True):
+        state = timeline.states[number]
+        if state.doubtful:
+            if before is None or not before.doubtful or before.items != state.items:
+                found.append(_Run(time, [], []))
+            found[-1].numbers.append(number)
+            found[-1].lengths.append(end - time)
+        before = state
+    return found
+
+
+def uncertain_counts(
+    timeline: Timeline,
+    offers: StateOffers,
+    sums: Iterable[Sum],
+    items: Sequence[Label],
+    shared: bool,
+    stores: Sequence[str],
+) -> UncertainCounts:
+    """Sums of sales as choices from offers that are known in part; those of known offers are one period each."""
+    found = UncertainCounts(items)
+    certain: dict[tuple[Label, ...], Counter[Label]] = defaultdict(Counter)
+    slots: dict[tuple[int, int], dict[int, Counter[Label]]] = defaultdict(lambda: defaultdict(Counter))
+    for one in sums:
+        state, label = timeline.states[one.state], offers.no_choice if one.item < 0 else offers.names[one.item]
+        mask = offers.mask(one)
+        if not state.doubtful & mask:
+            certain[offers.entries(state, mask)][label] += one.weight
+        elif offers.is_conflict(one):  # an offer of its own, for this sale
+            smallest = offers.entries(state, mask & ~state.doubtful)
+            found.observe(smallest, offers.entries(state, mask), label, one.weight)
+        else:
+            slots[one.store, one.category][one.state][label] += one.weight
+    runs = {place: _runs(timeline, place) for place in {0 if shared else store for store, _ in slots}}
+    for offer, chosen in certain.items():
+        found.observe_period(offer, offer, [chosen])
+    for (store, category), by_state in slots.items():
+        for run in runs[0 if shared else store]:
+            _observe_run(found, run, by_state, timeline.states, offers, category, stores[store])
+    return found
+
+
+def _observe_run(
+    found: UncertainCounts,
+    run: _Run,
+    by_state: Mapping[int, Mapping[Label, float]],
+    states: Sequence[ShelfState],
+    offers: StateOffers,
+    category: int,
+    store: str,
+) -> None:
+    """Add the choices of one store and category in a run, if there are any."""
+    if not any(number in by_state for number in run.numbers):
+        return
+    last = states[run.numbers[-1]]
+    mask = last.items & offers.masks[category] & ~offers.ignored
+    found.observe_period(
+        offers.entries(last, mask & ~last.doubtful), offers.entries(last, mask),
+        [by_state.get(number, {}) for number in run.numbers], [length / SECOND for length in run.lengths],
+        place=store, start=run.start / SECOND,
+    )  # fmt: skip
