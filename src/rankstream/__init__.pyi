@@ -41,6 +41,7 @@ from .estimation.intervals import Bootstrap as Bootstrap
 from .estimation.intervals import predict_interval as predict_interval
 from .estimation.many.results import Markets as Markets
 from .estimation.many.run import estimate_many as estimate_many
+from .estimation.uncertain import availability as availability
 from .evaluate.compare import compare as compare
 from .evaluate.customer_types import favourite_changes as favourite_changes
 from .evaluate.customer_types import type_changes as type_changes

@@ -1,7 +1,7 @@
 """Items that one snapshot lists and the next does not: when they may have sold out, and what was chosen meanwhile."""
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -82,8 +82,10 @@ def uncertain_counts(
 ) -> UncertainCounts:
     """Sums of sales as choices from offers that are known in part; those of known offers are one period each."""
     found = UncertainCounts(items)
-    certain: dict[tuple[Label, ...], Counter[Label]] = defaultdict(Counter)
-    slots: dict[tuple[int, int], dict[int, Counter[Label]]] = defaultdict(lambda: defaultdict(Counter))
+    certain: dict[tuple[Label, ...], dict[Label, float]] = defaultdict(lambda: defaultdict(float))
+    slots: dict[tuple[int, int], dict[int, dict[Label, float]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(float))
+    )
     for one in sums:
         state, label = timeline.states[one.state], offers.no_choice if one.item < 0 else offers.names[one.item]
         mask = offers.mask(one)

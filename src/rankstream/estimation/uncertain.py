@@ -1,0 +1,237 @@
+"""Estimates from offers that are known in part: EM over the sets that may have been on offer, and when items sold out.
+
+Within a period items leave one after the other and stay away, so the possible sets form a hidden Markov chain.
+"""
+
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankstream._core.arguments import number_between
+from rankstream._core.types import Codes, Label, Mask, Vec
+from rankstream.data.assortments import Assortments
+from rankstream.data.counts import ChoiceCounts
+from rankstream.data.uncertain import Period, UncertainCounts
+from rankstream.models.protocol import Predicts
+
+MAX_DOUBTFUL_ITEMS = 6  # of one period, whose sets are all weighed; others leave halfway. An estimate, by no benchmark
+MIN_SHARE = 1e-9  # of an item in an offer: a model that gives 0 must not rule out what was chosen
+KEPT_SHARE = (
+    0.999  # of the expected choices: offers that have the rest are not fitted; by benchmarks/uncertain_offers.py
+)
+
+
+class SellOut(NamedTuple):
+    """When an item sold out, as estimated: the expected time, and times that enclose it with the given confidence.
+
+    All times are in the unit of the period's, for ``read_sales`` seconds since 1970.
+    """
+
+    place: Label
+    item: Label
+    expected: float
+    earliest: float
+    latest: float
+
+
+@dataclass
+class _Chain:
+    """The possible sets of one period, slot by slot; bit u of a state says that doubtful item u is still there.
+
+    ``rows`` are the numbers of pairs of a slot and a state (-1: impossible), ``leaves`` the chance that an item which
+    is there leaves before a slot, and ``times`` when the slots begin, with the end of the last.
+    """
+
+    period: Period
+    items: list[Label]
+    rows: Codes
+    leaves: Vec
+    times: list[float]
+
+    def posterior(self, likelihoods: Vec) -> tuple[Vec, float]:
+        """The probability of each state in each slot, given all choices of the period, and their log-likelihood.
+
+        >>> chain = _Chain(None, ["tea"], np.array([[0, 1]]), np.array([[0.5]]), [0.0, 1.0])
+        >>> chain.posterior(np.log([[0.2, 0.6]]))[0].round(3)
+        array([[0.25, 0.75]])
+        """
+        top = likelihoods.max(axis=1, keepdims=True)
+        seen = np.exp(likelihoods - top)
+        forward, backward = np.empty_like(seen), np.ones_like(seen)
+        belief, total = np.zeros(seen.shape[1]), float(top.sum())
+        belief[-1] = 1.0
+        for slot, chances in enumerate(self.leaves):
+            belief = self._leave(belief, chances, forwards=True) * seen[slot]
+            total += float(np.log(belief.sum()))
+            belief = belief / belief.sum()
+            forward[slot] = belief
+        for slot in range(len(seen) - 1, 0, -1):
+            rest = self._leave(backward[slot] * seen[slot], self.leaves[slot], forwards=False)
+            backward[slot - 1] = rest / rest.sum()
+        both = forward * backward
+        return both / both.sum(axis=1, keepdims=True), total
+
+    def _leave(self, values: Vec, chances: Vec, *, forwards: bool) -> Vec:
+        """Probabilities of states after each item had its chance to leave; backwards, what they lead to."""
+        for item, chance in enumerate(chances.tolist()):
+            if chance:
+                gone, there = np.moveaxis(values.reshape(-1, 2, 2**item), 1, 0)
+                after = (gone + chance * there, (1.0 - chance) * there)
+                before = (gone, chance * gone + (1.0 - chance) * there)
+                values = np.stack(after if forwards else before, axis=1).reshape(-1)
+        return values
+
+
+@dataclass
+class PossibleOffers:
+    """All sets that may have been on offer, and which choices came from which of them in which slot."""
+
+    counts: UncertainCounts
+    chains: list[_Chain] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        from scipy.sparse import csr_array  # slow to import, and needed here alone
+
+        self._numbers: dict[frozenset[Label], int] = {}
+        self._entries: list[tuple[int, int, Label, float]] = []
+        self._n_rows = 0
+        sold = self.counts.naive_counts()
+        known = sold.assortments
+        popular = np.bincount(known.members, sold.tallies, known.n_items)
+        self._popularity = dict(zip(known.items, popular.tolist(), strict=True))
+        for period in self.counts.periods:
+            if any(slot.chosen for slot in period.slots):
+                self.chains.append(self._chain(period))
+        self.assortments = Assortments(
+            [tuple(item for item in known.items if item in offer) for offer in self._numbers], known.items
+        )
+        places = [
+            {item: self.assortments.indptr[n] + k for k, item in enumerate(offer)}
+            for n, offer in enumerate(self.assortments.offers)
+        ]
+        rows, columns, values = zip(
+            *((row, places[number][item], count) for row, number, item, count in self._entries), strict=True
+        )
+        shape = (self._n_rows, self.assortments.n_coordinates)
+        self._choices: Any = csr_array((values, (rows, columns)), shape=shape)
+
+    def _chain(self, period: Period) -> _Chain:
+        """The chain of a period, with a row for each slot with choices and each state that is possible then."""
+        times = list(accumulate((slot.duration for slot in period.slots), initial=period.start))
+        places = [place for place, slot in enumerate(period.slots) if slot.chosen]
+        slots = [period.slots[place] for place in places]
+        weights = np.array([sum(slot.chosen.values()) for slot in slots])
+        doubtful = sorted(period.doubtful, key=lambda item: -self._popularity[item])
+        items, others = doubtful[:MAX_DOUBTFUL_ITEMS], doubtful[MAX_DOUBTFUL_ITEMS:]
+        sure = np.array([[item in slot.smallest for item in items] for slot in slots]).reshape(len(slots), -1)
+        leaves = (
+            np.stack([_chances(weights, ~there) for there in sure.T], axis=1) if items else np.zeros((len(slots), 0))
+        )
+        halfway = {item: _halfway(weights, np.array([item in slot.smallest for slot in slots])) for item in others}
+        rows = np.full((len(slots), 2 ** len(items)), -1)
+        for number, slot in enumerate(slots):
+            fixed = (set(period.largest) & slot.smallest) - set(items)
+            fixed |= {item for item, end in halfway.items() if number < end}
+            for state in range(rows.shape[1]):
+                there = [bool(state >> bit & 1) for bit in range(len(items))]
+                if all(there[bit] for bit in np.flatnonzero(sure[number])):
+                    rows[number, state] = self._n_rows
+                    self._add_row(
+                        fixed.union(item for item, is_on in zip(items, there, strict=True) if is_on), slot.chosen
+                    )
+        edges = [*(times[place] for place in places), times[places[-1] + 1]]
+        return _Chain(period, items, rows, leaves, edges)
+
+    def _add_row(self, offer: set[Label], chosen: dict[Label, float]) -> None:
+        number = self._numbers.setdefault(frozenset(offer), len(self._numbers))
+        self._entries += [(self._n_rows, number, item, count) for item, count in chosen.items()]
+        self._n_rows += 1
+
+    def weigh(self, model: Predicts | None) -> tuple[Vec, float]:
+        """The posterior probability of each row by a model, and the log-likelihood; without one, the largest sets."""
+        weights, total = np.zeros(self._n_rows), 0.0
+        if model is None:
+            weights[np.concatenate([chain.rows[:, -1] for chain in self.chains])] = 1.0
+            return weights, -np.inf
+        for chain, found in zip(self.chains, self._posteriors(model), strict=True):
+            possible = chain.rows >= 0
+            weights[chain.rows[possible]] = found[0][possible]
+            total += found[1]
+        return weights, total
+
+    def _posteriors(self, model: Predicts) -> list[tuple[Vec, float]]:
+        shares = np.maximum(model.probabilities(self.assortments), MIN_SHARE)
+        likelihoods = np.append(self._choices @ np.log(shares), -np.inf)
+        return [chain.posterior(likelihoods[chain.rows]) for chain in self.chains]
+
+    def expected(self, weights: Vec) -> ChoiceCounts:
+        """The choices that are expected from each set, without sets that have hardly any."""
+        tallies = weights @ self._choices
+        totals = np.add.reduceat(tallies, self.assortments.indptr[:-1])
+        order = np.argsort(-totals, kind="stable")
+        kept = order[: int(np.searchsorted(np.cumsum(totals[order]), KEPT_SHARE * totals.sum())) + 1]
+        offers = [self.assortments.offers[number] for number in sorted(kept.tolist())]
+        places = np.isin(self.assortments.owner, kept)
+        return ChoiceCounts(Assortments(offers, self.assortments.items), tallies[places])
+
+    def sell_outs(self, model: Predicts, confidence: float) -> list[SellOut]:
+        """When each doubtful item of each period left, by a model."""
+        found, tail = [], (1.0 - confidence) / 2.0
+        for chain, (states, _) in zip(self.chains, self._posteriors(model), strict=True):
+            numbers = np.arange(states.shape[1])
+            for bit, item in enumerate(chain.items):
+                gone = np.append(states[:, (numbers >> bit & 1) == 0].sum(axis=1), 1.0)
+                expected = float(np.diff(gone, prepend=0.0) @ chain.times)
+                low, high = (chain.times[int(np.argmax(gone >= share - 1e-12))] for share in (tail, 1.0 - tail))
+                found.append(SellOut(chain.period.place, item, expected, low, high))
+        return found
+
+
+def availability(counts: UncertainCounts, model: Predicts, confidence: float = 0.9) -> list[SellOut]:
+    """Estimate when each item sold out, for each period in which it may have.
+
+    An item is as likely to leave at one customer as at another, before what was chosen is looked at.
+
+    Parameters
+    ----------
+    counts : UncertainCounts
+        The choices.
+    model : ChoiceModel
+        A model of the same items, such as that of ``estimate(counts)``.
+    confidence : float
+        How often the time is to lie between ``earliest`` and ``latest``.
+
+    Examples
+    --------
+    >>> from rankstream import RankingModel
+    >>> counts = UncertainCounts()
+    >>> slots = [{"tea": 3, "pie": 1}, {"tea": 2, "pie": 2}, {"pie": 4}, {"pie": 4}]
+    >>> counts.observe_period(["pie"], ["tea", "pie"], slots, [3600] * 4, place="York", start=8 * 3600)
+    >>> model = RankingModel(["tea", "pie"], [("tea", "pie"), ("pie", "tea")], [0.5, 0.5])
+    >>> [found] = availability(counts, model)
+    >>> found.item, round(found.expected / 3600, 1)
+    ('tea', 10.1)
+    """
+    if not 0.0 < number_between("confidence", confidence, 0.0, 1.0) < 1.0:
+        raise ValueError(f"confidence is {confidence}: it must lie strictly between 0 and 1.")
+    return PossibleOffers(counts).sell_outs(model, confidence)
+
+
+def _chances(weights: Vec, doubtful: Mask) -> Vec:
+    """The chance that an item leaves before each slot, if it is there: it leaves at any customer alike.
+
+    >>> _chances(np.array([2.0, 2.0]), np.array([True, True])).round(3)     # 1/4 before, 1/2 between, 1/4 after
+    array([0.25 , 0.667])
+    """
+    halves = 0.5 * weights * doubtful
+    masses = halves + np.append(0.0, halves[:-1])
+    left = np.cumsum(masses[::-1])[::-1] + halves[-1]
+    return np.divide(masses, left, out=np.zeros(len(weights)), where=left > 0.0)
+
+
+def _halfway(weights: Vec, sure: Mask) -> int:
+    """The slot before which an item leaves that leaves in the middle of its doubtful customers."""
+    doubtful = np.cumsum(weights * ~sure)
+    return int(np.searchsorted(doubtful, 0.5 * doubtful[-1], side="right"))
