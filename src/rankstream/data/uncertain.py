@@ -123,12 +123,17 @@ class UncertainCounts:
     @property
     def observations(self) -> float:
         """Number of choices."""
-        return sum(sum(slot.chosen.values()) for period in self.periods for slot in period.slots)
+        total = float(sum(sum(slot.chosen.values()) for period in self.periods for slot in period.slots))
+        return int(total) if total.is_integer() else total
+
+    def require_choices(self) -> None:
+        """Refuse counts without choices."""
+        if not self.observations:
+            raise ValueError("The counts have no observations yet: observe some choices first.")
 
     def naive_counts(self) -> ChoiceCounts:
         """Return the choices as if nothing had sold out: each from the largest set of its period."""
-        if not self.periods:
-            raise ValueError("The counts have no observations yet: observe some choices first.")
+        self.require_choices()
         offers = {frozenset(period.largest): period.largest for period in self.periods}
         counts = ChoiceCounts(Assortments(offers.values(), self.items))
         chosen = [
@@ -137,8 +142,7 @@ class UncertainCounts:
             for slot in period.slots
             for item, count in slot.chosen.items()
         ]
-        if chosen:
-            counts.observe(*map(list, zip(*chosen, strict=True)))
+        counts.observe(*map(list, zip(*chosen, strict=True)))
         return counts
 
     def __repr__(self) -> str:

@@ -3,7 +3,9 @@
 Within a period items leave one after the other and stay away, so the possible sets form a hidden Markov chain.
 """
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
+from functools import reduce
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -16,7 +18,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.uncertain import Period, UncertainCounts
 from rankstream.models.protocol import Predicts
 
-MAX_DOUBTFUL_ITEMS = 6  # of one period, whose sets are all weighed; others leave halfway. An estimate, by no benchmark
+MAX_DOUBTFUL_ITEMS = 6  # of one period, whose sets are all weighed; others stay. An estimate, by no benchmark
 MIN_SHARE = 1e-9  # of an item in an offer: a model that gives 0 must not rule out what was chosen
 KEPT_SHARE = (
     0.999  # of the expected choices: offers that have the rest are not fitted; by benchmarks/uncertain_offers.py
@@ -62,96 +64,73 @@ class _Chain:
         forward, backward = np.empty_like(seen), np.ones_like(seen)
         belief, total = np.zeros(seen.shape[1]), float(top.sum())
         belief[-1] = 1.0
-        for slot, chances in enumerate(self.leaves):
-            belief = self._leave(belief, chances, forwards=True) * seen[slot]
+        moves = [_moves(chances) for chances in self.leaves]
+        for slot in range(len(seen)):
+            belief = (belief @ moves[slot]) * seen[slot]
             total += float(np.log(belief.sum()))
             belief = belief / belief.sum()
             forward[slot] = belief
         for slot in range(len(seen) - 1, 0, -1):
-            rest = self._leave(backward[slot] * seen[slot], self.leaves[slot], forwards=False)
+            rest = moves[slot] @ (backward[slot] * seen[slot])
             backward[slot - 1] = rest / rest.sum()
         both = forward * backward
         return both / both.sum(axis=1, keepdims=True), total
 
-    def _leave(self, values: Vec, chances: Vec, *, forwards: bool) -> Vec:
-        """Probabilities of states after each item had its chance to leave; backwards, what they lead to."""
-        for item, chance in enumerate(chances.tolist()):
-            if chance:
-                gone, there = np.moveaxis(values.reshape(-1, 2, 2**item), 1, 0)
-                after = (gone + chance * there, (1.0 - chance) * there)
-                before = (gone, chance * gone + (1.0 - chance) * there)
-                values = np.stack(after if forwards else before, axis=1).reshape(-1)
-        return values
+
+def _moves(chances: Vec) -> Vec:
+    """The probability of each next state (columns) from each state (rows), where items leave with these chances."""
+    steps = [np.array([[1.0, 0.0], [chance, 1.0 - chance]]) for chance in chances]
+    return reduce(lambda matrix, step: np.kron(step, matrix), steps, np.eye(1))
 
 
-@dataclass
 class PossibleOffers:
     """All sets that may have been on offer, and which choices came from which of them in which slot."""
 
-    counts: UncertainCounts
-    chains: list[_Chain] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(self, counts: UncertainCounts) -> None:
         from scipy.sparse import csr_array  # slow to import, and needed here alone
 
+        counts.require_choices()
+        self._rows: list[tuple[int, dict[Label, float]]] = []  # the number of the set, and what was chosen
         self._numbers: dict[frozenset[Label], int] = {}
-        self._entries: list[tuple[int, int, Label, float]] = []
-        self._n_rows = 0
-        sold = self.counts.naive_counts()
-        known = sold.assortments
-        popular = np.bincount(known.members, sold.tallies, known.n_items)
-        self._popularity = dict(zip(known.items, popular.tolist(), strict=True))
-        for period in self.counts.periods:
-            if any(slot.chosen for slot in period.slots):
-                self.chains.append(self._chain(period))
-        self.assortments = Assortments(
-            [tuple(item for item in known.items if item in offer) for offer in self._numbers], known.items
-        )
-        places = [
-            {item: self.assortments.indptr[n] + k for k, item in enumerate(offer)}
-            for n, offer in enumerate(self.assortments.offers)
+        self.chains = [self._chain(period) for period in counts.periods if any(slot.chosen for slot in period.slots)]
+        sets = [tuple(item for item in counts.items if item in offer) for offer in self._numbers]
+        self.assortments = Assortments(sets, counts.items)
+        places = [self.assortments.place(offer) for offer in sets]
+        entries = [
+            (count, row, places[number][item])
+            for row, (number, chosen) in enumerate(self._rows)
+            for item, count in chosen.items()
         ]
-        rows, columns, values = zip(
-            *((row, places[number][item], count) for row, number, item, count in self._entries), strict=True
-        )
-        shape = (self._n_rows, self.assortments.n_coordinates)
+        values, rows, columns = zip(*entries, strict=True)
+        shape = (len(self._rows), self.assortments.n_coordinates)
         self._choices: Any = csr_array((values, (rows, columns)), shape=shape)
 
     def _chain(self, period: Period) -> _Chain:
         """The chain of a period, with a row for each slot with choices and each state that is possible then."""
-        times = list(accumulate((slot.duration for slot in period.slots), initial=period.start))
-        places = [place for place, slot in enumerate(period.slots) if slot.chosen]
-        slots = [period.slots[place] for place in places]
-        weights = np.array([sum(slot.chosen.values()) for slot in slots])
-        doubtful = sorted(period.doubtful, key=lambda item: -self._popularity[item])
-        items, others = doubtful[:MAX_DOUBTFUL_ITEMS], doubtful[MAX_DOUBTFUL_ITEMS:]
+        starts = list(accumulate((slot.duration for slot in period.slots), initial=period.start))
+        spans = [(slot, starts[n], starts[n + 1]) for n, slot in enumerate(period.slots) if slot.chosen]
+        slots, sold = [slot for slot, *_ in spans], Counter[Label]()
+        for slot in slots:
+            sold.update(slot.chosen)
+        items = sorted(period.doubtful, key=lambda item: -sold[item])[:MAX_DOUBTFUL_ITEMS]
         sure = np.array([[item in slot.smallest for item in items] for slot in slots]).reshape(len(slots), -1)
-        leaves = (
-            np.stack([_chances(weights, ~there) for there in sure.T], axis=1) if items else np.zeros((len(slots), 0))
-        )
-        halfway = {item: _halfway(weights, np.array([item in slot.smallest for slot in slots])) for item in others}
+        weights = np.array([sum(slot.chosen.values()) for slot in slots])
+        leaves = np.array([_chances(weights, ~there) for there in sure.T]).reshape(-1, len(slots)).T
         rows = np.full((len(slots), 2 ** len(items)), -1)
         for number, slot in enumerate(slots):
-            fixed = (set(period.largest) & slot.smallest) - set(items)
-            fixed |= {item for item, end in halfway.items() if number < end}
             for state in range(rows.shape[1]):
-                there = [bool(state >> bit & 1) for bit in range(len(items))]
-                if all(there[bit] for bit in np.flatnonzero(sure[number])):
-                    rows[number, state] = self._n_rows
-                    self._add_row(
-                        fixed.union(item for item, is_on in zip(items, there, strict=True) if is_on), slot.chosen
-                    )
-        edges = [*(times[place] for place in places), times[places[-1] + 1]]
-        return _Chain(period, items, rows, leaves, edges)
-
-    def _add_row(self, offer: set[Label], chosen: dict[Label, float]) -> None:
-        number = self._numbers.setdefault(frozenset(offer), len(self._numbers))
-        self._entries += [(self._n_rows, number, item, count) for item, count in chosen.items()]
-        self._n_rows += 1
+                gone = {item for bit, item in enumerate(items) if not state >> bit & 1}
+                if not gone & slot.smallest:
+                    offer = frozenset(period.largest) - gone
+                    rows[number, state] = len(self._rows)
+                    self._rows.append((self._numbers.setdefault(offer, len(self._numbers)), slot.chosen))
+        ends = [period.start, *(end for *_, end in spans)]  # an item may leave at any time between two slots
+        edges = [(end + start) / 2.0 for end, (_, start, _) in zip(ends, spans, strict=False)]
+        return _Chain(period, items, rows, leaves, [*edges, ends[-1]])
 
     def weigh(self, model: Predicts | None) -> tuple[Vec, float]:
         """The posterior probability of each row by a model, and the log-likelihood; without one, the largest sets."""
-        weights, total = np.zeros(self._n_rows), 0.0
+        weights, total = np.zeros(len(self._rows)), 0.0
         if model is None:
             weights[np.concatenate([chain.rows[:, -1] for chain in self.chains])] = 1.0
             return weights, -np.inf
@@ -228,10 +207,5 @@ def _chances(weights: Vec, doubtful: Mask) -> Vec:
     halves = 0.5 * weights * doubtful
     masses = halves + np.append(0.0, halves[:-1])
     left = np.cumsum(masses[::-1])[::-1] + halves[-1]
-    return np.divide(masses, left, out=np.zeros(len(weights)), where=left > 0.0)
-
-
-def _halfway(weights: Vec, sure: Mask) -> int:
-    """The slot before which an item leaves that leaves in the middle of its doubtful customers."""
-    doubtful = np.cumsum(weights * ~sure)
-    return int(np.searchsorted(doubtful, 0.5 * doubtful[-1], side="right"))
+    chances: Vec = np.divide(masses, left, out=np.zeros(len(weights)), where=left > 0.0)
+    return chances

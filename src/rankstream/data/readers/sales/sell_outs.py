@@ -2,11 +2,12 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
 
 from rankstream._core.types import Label
-from rankstream.data.readers.sales.availability import ShelfChange, ShelfState, StateOffers, Sum, Timeline
+from rankstream.data.readers.sales.availability import ShelfChange, StateOffers, Sum, Timeline
 from rankstream.data.readers.sales.tables import SECOND, put_columns
 from rankstream.data.readers.sources.database import Connection
 from rankstream.data.uncertain import UncertainCounts
@@ -48,30 +49,6 @@ def date_sell_outs(
             yield one if one.available else one._replace(time=ends[one.place, one.item, one.time - 1] + 1)
 
 
-class _Run(NamedTuple):
-    """Slots of a place from the first doubt to the next snapshot."""
-
-    start: int
-    numbers: list[int]
-    lengths: list[int]
-
-
-def _runs(timeline: Timeline, place: int) -> list[_Run]:
-    """All runs of a place, in the order of time: what is there at most stays the same within one."""
-    times, numbers = (codes.tolist() for codes in timeline.of_place(place))
-    found: list[_Run] = []
-    before: ShelfState | None = None
-    for time, number, end in zip(times, numbers, [*times[1:], times[-1] if times else 0], strict=True):
-        state = timeline.states[number]
-        if state.doubtful:
-            if before is None or not before.doubtful or before.items != state.items:
-                found.append(_Run(time, [], []))
-            found[-1].numbers.append(number)
-            found[-1].lengths.append(end - time)
-        before = state
-    return found
-
-
 def uncertain_counts(
     timeline: Timeline,
     offers: StateOffers,
@@ -80,15 +57,12 @@ def uncertain_counts(
     shared: bool,
     stores: Sequence[str],
 ) -> UncertainCounts:
-    """Sums of sales as choices from offers that are known in part; those of known offers are one period each."""
-    found = UncertainCounts(items)
-    certain: dict[tuple[Label, ...], dict[Label, float]] = defaultdict(lambda: defaultdict(float))
-    slots: dict[tuple[int, int], dict[int, dict[Label, float]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(float))
-    )
+    """Sums of sales as choices from offers that are known in part; those of each known offer are one period."""
+    found, states = UncertainCounts(items), timeline.states
+    certain: dict[Any, dict[Label, float]] = defaultdict(lambda: defaultdict(float))
+    slots: dict[Any, dict[int, dict[Label, float]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
     for one in sums:
-        state, label = timeline.states[one.state], offers.no_choice if one.item < 0 else offers.names[one.item]
-        mask = offers.mask(one)
+        state, mask, label = states[one.state], offers.mask(one), offers.outcome(one)[1]
         if not state.doubtful & mask:
             certain[offers.entries(state, mask)][label] += one.weight
         elif offers.is_conflict(one):  # an offer of its own, for this sale
@@ -96,31 +70,20 @@ def uncertain_counts(
             found.observe(smallest, offers.entries(state, mask), label, one.weight)
         else:
             slots[one.store, one.category][one.state][label] += one.weight
-    runs = {place: _runs(timeline, place) for place in {0 if shared else store for store, _ in slots}}
     for offer, chosen in certain.items():
         found.observe_period(offer, offer, [chosen])
     for (store, category), by_state in slots.items():
-        for run in runs[0 if shared else store]:
-            _observe_run(found, run, by_state, timeline.states, offers, category, stores[store])
+        times, numbers = (codes.tolist() for codes in timeline.of_place(0 if shared else store))
+        rows = list(zip(times, [*times[1:], times[-1]], numbers, strict=True))
+        # what may be there stays the same from the first doubt to the next snapshot
+        for _, some in groupby(rows, key=lambda row: states[row[2]].items if states[row[2]].doubtful else -1):
+            run = list(some)
+            if any(number in by_state for *_, number in run):
+                last = states[run[-1][2]]
+                mask = last.items & offers.masks[category] & ~offers.ignored
+                found.observe_period(
+                    offers.entries(last, mask & ~last.doubtful), offers.entries(last, mask),
+                    [by_state.get(number, {}) for *_, number in run], [(end - time) / SECOND for time, end, _ in run],
+                    place=stores[store], start=run[0][0] / SECOND,
+                )  # fmt: skip
     return found
-
-
-def _observe_run(
-    found: UncertainCounts,
-    run: _Run,
-    by_state: Mapping[int, Mapping[Label, float]],
-    states: Sequence[ShelfState],
-    offers: StateOffers,
-    category: int,
-    store: str,
-) -> None:
-    """Add the choices of one store and category in a run, if there are any."""
-    if not any(number in by_state for number in run.numbers):
-        return
-    last = states[run.numbers[-1]]
-    mask = last.items & offers.masks[category] & ~offers.ignored
-    found.observe_period(
-        offers.entries(last, mask & ~last.doubtful), offers.entries(last, mask),
-        [by_state.get(number, {}) for number in run.numbers], [length / SECOND for length in run.lengths],
-        place=store, start=run.start / SECOND,
-    )  # fmt: skip
