@@ -4,8 +4,7 @@ For every ranking model and every set A between S and L: P(i | L) <= P(i | A) <=
 S. So the average share of an item over the customers of a period lies between averages of coordinates.
 """
 
-from collections import defaultdict
-from typing import Any
+from collections import Counter, defaultdict
 
 import numpy as np
 
@@ -13,8 +12,7 @@ from rankstream._core.arguments import number_between
 from rankstream._core.types import Label, Vec
 from rankstream.columns.data import Observed
 from rankstream.columns.master import Ball
-from rankstream.data.assortments import Assortments
-from rankstream.data.uncertain import UncertainCounts
+from rankstream.data.uncertain import Term, UncertainCounts, matrix_over_sets
 
 TILTS = 0.02 * 2.0 ** np.arange(9)  # of the exponential bounds: the best is about sqrt(2 log(1/risk) / choices)
 
@@ -27,41 +25,22 @@ def bound_shares(counts: UncertainCounts, region: str, confidence: float) -> tup
     """
     naive = counts.naive_counts()
     naive.require_whole("A range over uncertain offers")
-    lower: dict[tuple[frozenset[Label], Label], float] = defaultdict(float)
-    upper: dict[tuple[frozenset[Label], Label], dict[frozenset[Label], float]] = {}
+    lower, upper = defaultdict[Term, float](float), defaultdict[Term, Counter[frozenset[Label]]](Counter)
     for period in counts.periods:
         largest = frozenset(period.largest)
         for slot in period.slots:
-            number = sum(slot.chosen.values())
+            number = int(sum(slot.chosen.values()))
             for item in largest if number else ():
-                sets = upper.setdefault((largest, item), defaultdict(float))
-                sets[slot.smallest | {item}] += number
-                lower[largest, item] += number if item in slot.smallest else 0.0
-    whole, rows = naive.assortments, list[tuple[float, float, int, dict[tuple[frozenset[Label], Label], float]]]()
+                upper[largest, item][slot.smallest | {item}] += number
+                lower[largest, item] += number if item in slot.smallest else 0
+    rows, facts = list[dict[Term, float]](), list[tuple[float, float, int]]()
     for (largest, item), sets in upper.items():
-        place, total = whole.coordinate(largest, item), sum(sets.values())
-        share = float(naive.tallies[place]) / total
-        if lower[largest, item]:
-            rows.append((share, total, 1, {(largest, item): lower[largest, item] / total}))
-        if share > 0.0:
-            rows.append((share, total, -1, {(offer, item): number / total for offer, number in sets.items()}))
-    return _as_region(whole, rows, region, confidence)
-
-
-def _as_region(whole: Assortments, rows: list[Any], region: str, confidence: float) -> tuple[Observed, Ball]:
-    from scipy.sparse import csr_array  # slow to import, and needed here alone
-
-    sets = dict.fromkeys(offer for *_, terms in rows for offer, _ in terms)
-    offers = Assortments([tuple(item for item in whole.items if item in offer) for offer in sets], whole.items)
-    places = {offer: offers.place(offer) for offer in sets}
-    entries = [
-        (value, number, places[offer][item])
-        for number, (*_, terms) in enumerate(rows)
-        for (offer, item), value in terms.items()
-    ]
-    values, numbers, columns = zip(*entries, strict=True)
-    matrix = csr_array((values, (numbers, columns)), shape=(len(rows), offers.n_coordinates))
-    shares, totals, sides = (np.array(column) for column in list(zip(*rows, strict=True))[:3])
+        total = float(sum(sets.values()))
+        share = float(naive.tallies[naive.assortments.coordinate(largest, item)]) / total
+        rows += [{(largest, item): lower[largest, item] / total}, {(s, item): n / total for s, n in sets.items()}]
+        facts += [(share, total, 1), (share, total, -1)]
+    offers, matrix = matrix_over_sets(rows, counts.items)
+    shares, totals, sides = (np.array(column) for column in zip(*facts, strict=True))
     groups, budgets = np.arange(len(rows)), np.ones(len(rows))
     if region == "confidence":
         if not 0.0 < number_between("confidence", confidence, 0.0, 1.0) < 1.0:

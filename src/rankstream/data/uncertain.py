@@ -1,7 +1,7 @@
 """UncertainCounts: choices from offers that are only known to lie between a smallest and a largest set."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,6 +9,8 @@ from rankstream._core.arguments import number_between
 from rankstream._core.types import Label
 from rankstream.data.assortments import Assortments, as_offer, plain
 from rankstream.data.counts import ChoiceCounts
+
+Term = tuple[frozenset[Label], Label]  # a set that may have been on offer, and an item of it
 
 
 class Slot(NamedTuple):
@@ -35,6 +37,18 @@ class Period(NamedTuple):
     def doubtful(self) -> tuple[Label, ...]:
         """The items that may have sold out before the end."""
         return tuple(item for item in self.largest if item not in self.slots[-1].smallest)
+
+
+def matrix_over_sets(rows: Sequence[Mapping[Term, float]], items: Sequence[Label]) -> tuple[Assortments, Any]:
+    """Return all sets of some rows as assortments, and the rows as a sparse matrix over their coordinates."""
+    from scipy.sparse import csr_array  # slow to import, and needed here alone
+
+    sets = dict.fromkeys(offer for row in rows for offer, _ in row)
+    offers = Assortments([tuple(item for item in items if item in offer) for offer in sets], items)
+    places = {offer: offers.place(offer) for offer in sets}
+    entries = [(n, places[offer][item], value) for n, row in enumerate(rows) for (offer, item), value in row.items()]
+    numbers, columns, values = zip(*entries, strict=True)
+    return offers, csr_array((values, (numbers, columns)), shape=(len(rows), offers.n_coordinates))
 
 
 class UncertainCounts:

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,12 @@ from rankstream._core.arguments import number_between
 from rankstream._core.types import Codes, Label, Mask, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.uncertain import Period, UncertainCounts
+from rankstream.data.uncertain import Period, Term, UncertainCounts, matrix_over_sets
 from rankstream.models.protocol import Predicts
 
 MAX_DOUBTFUL_ITEMS = 6  # of one period, whose sets are all weighed; others stay. An estimate, by no benchmark
 MIN_SHARE = 1e-9  # of an item in an offer: a model that gives 0 must not rule out what was chosen
-KEPT_SHARE = (
-    0.999  # of the expected choices: offers that have the rest are not fitted; by benchmarks/uncertain_offers.py
-)
+KEPT_SHARE = 0.999  # of the expected choices: offers with the rest are not fitted. An estimate, by no benchmark
 
 
 class SellOut(NamedTuple):
@@ -87,23 +85,10 @@ class PossibleOffers:
     """All sets that may have been on offer, and which choices came from which of them in which slot."""
 
     def __init__(self, counts: UncertainCounts) -> None:
-        from scipy.sparse import csr_array  # slow to import, and needed here alone
-
         counts.require_choices()
-        self._rows: list[tuple[int, dict[Label, float]]] = []  # the number of the set, and what was chosen
-        self._numbers: dict[frozenset[Label], int] = {}
+        self._rows: list[dict[Term, float]] = []  # what was chosen in a slot, if it was from this set
         self.chains = [self._chain(period) for period in counts.periods if any(slot.chosen for slot in period.slots)]
-        sets = [tuple(item for item in counts.items if item in offer) for offer in self._numbers]
-        self.assortments = Assortments(sets, counts.items)
-        places = [self.assortments.place(offer) for offer in sets]
-        entries = [
-            (count, row, places[number][item])
-            for row, (number, chosen) in enumerate(self._rows)
-            for item, count in chosen.items()
-        ]
-        values, rows, columns = zip(*entries, strict=True)
-        shape = (len(self._rows), self.assortments.n_coordinates)
-        self._choices: Any = csr_array((values, (rows, columns)), shape=shape)
+        self.assortments, self._choices = matrix_over_sets(self._rows, counts.items)
 
     def _chain(self, period: Period) -> _Chain:
         """The chain of a period, with a row for each slot with choices and each state that is possible then."""
@@ -123,7 +108,7 @@ class PossibleOffers:
                 if not gone & slot.smallest:
                     offer = frozenset(period.largest) - gone
                     rows[number, state] = len(self._rows)
-                    self._rows.append((self._numbers.setdefault(offer, len(self._numbers)), slot.chosen))
+                    self._rows.append({(offer, item): count for item, count in slot.chosen.items()})
         ends = [period.start, *(end for *_, end in spans)]  # an item may leave at any time between two slots
         edges = [(end + start) / 2.0 for end, (_, start, _) in zip(ends, spans, strict=False)]
         return _Chain(period, items, rows, leaves, [*edges, ends[-1]])
