@@ -54,7 +54,8 @@ def simulate_day(truth: MixedMNL, listing: tuple[Any, ...], world: str, random: 
     ends = {item: int(random.integers(0, customers + 1)) for item in listing if random.random() < 0.3}
     shares = dict(zip((*listing, NOTHING), truth.probabilities(rs.Assortments([(*listing, NOTHING)])), strict=True))
     stock = {item: 1 + int(random.poisson(1.15 * customers * shares[item])) for item in listing}
-    gone, customers_seen, known = {}, [], {}
+    gone, known = dict[Any, int](), dict[tuple[Any, ...], Any]()
+    customers_seen: list[tuple[frozenset[Any], Any]] = []
     for number in range(customers):
         if world == "chance":
             gone |= {item: number for item, end in ends.items() if end == number}
@@ -104,7 +105,7 @@ def compare_fits(stores: Stores, method: str) -> dict[str, float]:
     """Errors of each fit, and CPU seconds."""
     seen, items = uncertain(stores.days, stores.truth.items), stores.truth.items
     quiet = [day for day in stores.days if not day[2]]
-    data = {"known": known_counts(stores), "naive": seen.naive_counts(), "em": seen}
+    data: dict[str, Any] = {"known": known_counts(stores), "naive": seen.naive_counts(), "em": seen}
     if quiet:
         data["no sell-out"] = uncertain(quiet, items).naive_counts()
     found: dict[str, float] = {}

@@ -74,7 +74,7 @@ def slow_rows(counts: UncertainCounts) -> list[tuple[float, float, int, list[flo
             for item, count in slot.chosen.items()
         ]
         total = sum(count for *_, count in pool)
-        for item in sorted(largest) if total else ():
+        for item in sorted(largest, key=str) if total else ():
             frequency = sum(count for _, one, count in pool if one == item) / total
             units = np.eye(24)
             least = [sum(n * share(u, largest, item) for s, _, n in pool if item in s) / total for u in units]
@@ -83,9 +83,7 @@ def slow_rows(counts: UncertainCounts) -> list[tuple[float, float, int, list[flo
     return found
 
 
-def slow_range(
-    rows: list[Any], slack: Any, radius: float | None, offer: Offer, item: Any
-) -> tuple[float, float] | None:
+def slow_range(rows: list[Any], slack: Any, radius: float, offer: Offer, item: Any) -> tuple[float, float] | None:
     """The ends by one linear program over all rankings; ``slack`` is by row, or None for an l1 radius of all."""
     size = len(rows)
     signs = np.array([side for _, _, side, _ in rows])
@@ -150,7 +148,8 @@ def test_certain_offers_give_the_ranges_of_plain_counts() -> None:
     seen = UncertainCounts(ITEMS)
     seen.observe_period(("tea", "no"), ("tea", "no"), [{"tea": 50, "no": 50}])
     seen.observe_period(("pie", "no"), ("pie", "no"), [{"pie": 25, "no": 75}])
-    menu, margins = ("tea", "pie", "no"), {"tea": 2.0, "pie": 4.0}
+    menu = ("tea", "pie", "no")
+    margins: dict[Any, float] = {"tea": 2.0, "pie": 4.0}
     plain, found = (rs.revenue_range(data, menu, margins) for data in (counts, seen))
     assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
     assert found.predicted == pytest.approx(plain.predicted, abs=1.0)
@@ -159,7 +158,7 @@ def test_certain_offers_give_the_ranges_of_plain_counts() -> None:
 def test_averages_of_probabilities_that_depend_on_the_past_stay_within_bounds() -> None:
     random, failures = np.random.default_rng(0), 0
     for _ in range(300):
-        chances, happened = [], []
+        chances, happened = list[float](), list[bool]()
         for number in range(200):
             chances.append(0.4 if sum(happened) <= 0.2 * number else 0.05)
             happened.append(random.random() < chances[-1])

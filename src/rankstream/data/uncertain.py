@@ -83,7 +83,7 @@ class UncertainCounts:
         self,
         smallest: Iterable[Label],
         largest: Iterable[Label],
-        slots: Sequence[Mapping[Label, float]],
+        slots: Sequence[Mapping[Any, float]],
         durations: Sequence[float] | None = None,
         *,
         place: Label = None,
