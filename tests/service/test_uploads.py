@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from html_pages import HOSTILE
+from rankstream.reports.origin import account_of
 from rankstream.service.limits import ServiceLimits
 from rankstream.service.processes import worker as processes
-from rankstream.service.processes.importer import UPLOAD_MEMORY, Uploads, account_of
+from rankstream.service.processes.importer import UPLOAD_MEMORY, Uploads
 from rankstream.service.processes.learner import LogLearner
 from rankstream.service.processes.worker import Worker
 from rankstream.service.storage import states, tokens
