@@ -15,10 +15,11 @@ import pytest
 import rankstream as rs
 from html_pages import HOSTILE
 from local_service import CAFE, Shop, error, shop
+from rankstream.reports.origin import account_of
 from rankstream.service.limits import ServiceLimits
 from rankstream.service.processes import importer
 from rankstream.service.processes import worker as processes
-from rankstream.service.processes.importer import UPLOAD_MEMORY, Importer, Uploads, account_of
+from rankstream.service.processes.importer import UPLOAD_MEMORY, Importer, Uploads
 from rankstream.service.processes.item_list import observed_listing
 from rankstream.service.processes.learner import LogLearner
 from rankstream.service.processes.questions import Answerer
