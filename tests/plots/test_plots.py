@@ -163,10 +163,14 @@ class TwoMarkets(dict[tuple[str], rs.RankingModel]):
         return SimpleNamespace(key=key, choices=10.0)
 
 
-def test_a_map_is_not_mirrored_by_chance() -> None:
+@pytest.mark.parametrize("seed", range(8))
+def test_a_map_is_not_mirrored_by_chance(seed: int) -> None:
     orders = [("tea", "pie", "no"), ("pie", "tea", "no"), ("no", "tea", "pie")]
-    shares = {("York",): [0.8, 0.1, 0.1], ("Bath",): [0.1, 0.5, 0.4]}
-    markets: Any = TwoMarkets({key: rs.RankingModel(orders[0], orders, own) for key, own in shares.items()})
+    shares = np.random.default_rng(seed).dirichlet(np.ones(3), size=2)
+    own = zip((("York",), ("Bath",)), shares.tolist(), strict=True)
+    markets: Any = TwoMarkets({key: rs.RankingModel(orders[0], orders, weights) for key, weights in own})
     axes = plots.market_map(markets, Figure().subplots())
     york, bath = np.asarray(axes.collections[0].get_offsets())[:, 0].tolist()
-    assert york > 0.0 > bath  # to the right is more of tea, which tells the two apart best
+    roots = np.sqrt(shares)
+    clearest = int(np.abs(roots[0] - roots[1]).argmax())  # the item that tells the two apart best: more of it is right
+    assert (york > 0.0 > bath) if roots[0, clearest] > roots[1, clearest] else (york < 0.0 < bath)
