@@ -12,7 +12,6 @@ from rankstream._core.watch import Deadline, Watch
 from rankstream.columns.data import Limits
 from rankstream.columns.plausible import PlausibleModels, Region, plausible_models
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.uncertain import UncertainCounts
 from rankstream.decide.best import decide
 from rankstream.decide.decision import Decision, named
 from rankstream.decide.engines.tables import most_decided, scan, table_of
@@ -85,7 +84,7 @@ class SafeOffer:
 @old_keywords(level="confidence")
 @constrained
 def safe_offer(
-    counts: ChoiceCounts | UncertainCounts,
+    counts: ChoiceCounts,
     margins: Numbers | None = None,
     region: Region = "confidence",
     *,
@@ -106,7 +105,7 @@ def safe_offer(
 
     Parameters
     ----------
-    counts : ChoiceCounts or UncertainCounts
+    counts : ChoiceCounts
         The data.
     margins, costs, at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity : optional
         As for ``best_offer``.
@@ -141,8 +140,7 @@ def safe_offer(
     number_between("tolerance", tolerance, 0.0)
     whole_number("max_scenarios", max_scenarios, least=1)
     fitted = estimate(counts, seed=seed).model if model is None else model
-    items = counts.items if isinstance(counts, UncertainCounts) else counts.assortments.items
-    if set(fitted.items) != set(items):
+    if set(fitted.items) != set(counts.assortments.items):
         raise ValueError("The counts and the model have different items: give the counts that the model was fitted to.")
     problem = make_problem(fitted, margins, **constraints)
     if too_many := most_decided(problem):
