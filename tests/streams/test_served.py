@@ -88,7 +88,7 @@ def test_a_model_is_refreshed_when_its_counts_have_moved_and_after_a_change_at_o
     assert model.weighed[0] == 60.0
     model.follow(counts, served.REFIT_EVERY * size - 1)  # too few choices to pay for the next
     assert model.fit is again
-    model.follow(counts, 1)
+    model.follow(counts, 2)  # a tenth of 220, and a little for rounding
     last = model.fit
     assert last is not again
     model.follow(counts, 30 * size)

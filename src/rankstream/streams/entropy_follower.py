@@ -89,7 +89,8 @@ class EntropyFollower:
             return None
         if changed or self.fit is None or self._due(self.weighed, count, REWEIGH_GROWTH, REWEIGH_EVERY * size):
             return "anew"
-        paid = self.choices - self.fitted[0] >= min(REFIT_EVERY * size, (REFIT_GROWTH - 1.0) * self.fitted[1])
+        least = max(MIN_CHOICES, REFIT_EVERY * size)  # few coordinates would be refitted with every choice
+        paid = self.choices - self.fitted[0] >= min(least, (REFIT_GROWTH - 1.0) * self.fitted[1])
         again = not self.knows(offers) or (paid and self.moved_nats(counts) >= REFIT_NATS * size)
         return "again" if again else None
 
