@@ -12,13 +12,15 @@ import pytest
 
 import rankstream as rs
 from rankstream._core.memory import MEMORY_VARIABLE
+from rankstream.reports.blocks import templates
+from rankstream.reports.origin import period_of
 from rankstream.service.hub import age_of
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.metrics import Metrics
-from rankstream.service.page.market import GOOD_GAP, chips_of, listed_items, proven, shares_chart
+from rankstream.service.page.market import listed_items, model_header, proven
 from rankstream.service.processes import batch_reader, importer, panels, questions, worker
 from rankstream.service.processes.batch_reader import check_lines, check_size, in_chunks, records_in
-from rankstream.service.processes.importer import dates_of, in_preview, records_of
+from rankstream.service.processes.importer import in_preview, records_of
 from rankstream.service.processes.item_list import make_listing, natural, observed_listing
 from rankstream.service.processes.questions import period_ends
 from rankstream.service.settings import check_history, checked, for_live
@@ -165,21 +167,26 @@ def test_a_model_is_as_old_as_its_last_record_and_never_younger_than_now(monkeyp
     assert age_of(PublishedModel(1, "", {"since": 101.0})) == 0.0
 
 
-def test_chips_say_what_the_header_says() -> None:
-    def labels(facts: dict[str, Any], row: MarketRow = ROW) -> list[tuple[str, str]]:
-        return [(one.label, one.tone) for one in chips_of(row, PublishedModel(1, "", FACTS | facts))]
+PARTS: Any = templates("rankstream.service.page").get_template("parts.html").module
 
-    assert labels({}) == [("10 records behind", "care"), ("At most 0.010 from the best fit", "good")]
-    assert labels({"position": 100, "gap": GOOD_GAP})[:1] == [("Model is current", "good")]
-    assert labels({"gap": GOOD_GAP})[1][1] == "good"
-    assert labels({"gap": GOOD_GAP + 0.001})[1][1] == ""
-    assert labels({"gap": None})[1] == ("Fit not proven yet", "")
-    assert labels({"choices": 29.0})[2:] == [("Provisional", "care")]
-    assert labels({"choices": 30.0})[2:] == []
-    assert labels({"kind": "sparse"})[2:] == [("Provisional", "care")]
-    assert labels({"kind": "sparse"}, ROW._replace(settings={"served": "sparse"}))[2:] == []
-    (chip, *_) = chips_of(ROW, PublishedModel(1, "", FACTS | {"is_file": True}))
-    assert chip.words == "The model includes all choices of the file."
+
+def test_chips_say_what_the_header_says() -> None:
+    def current(**facts: Any) -> str:
+        return str(PARTS.current(model_header(ROW, PublishedModel(1, "", FACTS | facts)), ROW.records))
+
+    def quality(row: MarketRow = ROW, **facts: Any) -> str:
+        return str(PARTS.quality(model_header(row, PublishedModel(1, "", FACTS | facts))))
+
+    assert "10 records behind" in current()
+    assert "Model is current" in current(position=100)
+    assert "all choices of the file" in current(is_file=True)
+    assert "Good fit (proven)" in quality(gap=0.05)
+    assert "Fit within 0.06 of the best" in quality(gap=0.06)
+    assert "Fit not proven yet" in quality(gap=None)
+    assert "Provisional" in quality(choices=29.0)
+    assert "Provisional" not in quality(choices=30.0)
+    assert "Provisional" in quality(kind="sparse")
+    assert "Provisional" not in quality(ROW._replace(settings={"served": "sparse"}), kind="sparse")
 
 
 @pytest.mark.parametrize(
@@ -212,21 +219,6 @@ def test_an_address_ticks_items_and_chooses_prices() -> None:
         assert at(("price-k1", text))[0][1] == level, text
     told = ROW._replace(settings={"no_choice": "pie"})
     assert [one["always"] for one in listed_items(told, listing, [])] == [False, True, False]
-
-
-def test_bars_of_what_was_chosen() -> None:
-    items: list[dict[str, Any]] = [
-        {"label": "pie", "chosen": 10.0, "offered": 40.0}, {"label": "tea", "chosen": 30.0, "offered": 40.0},
-        {"label": "no", "chosen": 0.0, "offered": 0.0, "always": True},
-    ]  # fmt: skip
-    chart = shares_chart(items)
-    assert chart is not None
-    assert [one["name"] for one in chart.values] == ["tea", "pie", "no"]
-    assert [one["share"] for one in chart.values] == [0.75, 0.25, 0.0]
-    assert [one.get("muted", False) for one in chart.values] == [False, False, True]
-    assert chart.table.rows[0] == ("tea", "30", "75.0 %", "75.0 %")
-    assert chart.table.rows[2][3] == ""
-    assert shares_chart([{"label": "pie", "chosen": 0.0, "offered": 4.0}]) is None
 
 
 def test_periods_have_as_many_records_or_times() -> None:
@@ -279,8 +271,8 @@ def test_choices_of_a_file_come_in_the_middle_of_their_period() -> None:
 
 
 def test_small_numbers_are_no_dates() -> None:
-    for times, dates in (((1e8, 2e8), None), ((1e8 + 1, 2e8), (1e8 + 1, 2e8)), (None, None)):
-        assert dates_of(SimpleNamespace(times=times)) == dates  # type: ignore[arg-type]
+    assert [period_of(times) for times in ((99_999_999.0, 2e8), None)] == ["", ""]
+    assert period_of((1e8, 2e8)) == "3 March 1973 to 4 May 1976"
 
 
 def test_cells_of_a_preview_are_short_texts() -> None:

@@ -271,7 +271,7 @@ def test_evidence_starts_again_from_the_copy_after_a_change() -> None:
 
 
 def test_a_proof_is_looked_for_when_there_are_enough_records_more() -> None:
-    live = Live(served="sparse", rounds=1)
+    live = Live(publish="sparse", rounds=1)
     live.observe([TEA._replace(times=3.0), Record(("tea", "bun"), "bun", 2.0), Record(("pie", "bun"), "pie", 2.0)])
     run, counts = live.run, live.counts
     assert run is not None
