@@ -193,14 +193,14 @@ def test_chips_say_what_the_header_says() -> None:
     ("facts", "words"),
     [
         ({"distance": None}, "Nothing is proven"), ({"least": None}, "Nothing is proven"),
-        ({"distance": 1e-9}, "It fits the observed shares exactly"), ({"distance": 2e-9, "least": 0.0}, "The model is"),
+        ({"distance": 1e-9}, "fits the observed shares exactly"), ({"distance": 2e-9, "least": 0.0}, "The model is"),
         ({"least": -1.0}, "At least 0 %"), ({"least": 0.05}, "At least 100 %"), ({"least": 0.02}, "At least 50 %"),
     ],
 )  # fmt: skip
 def test_what_is_proven(facts: dict[str, Any], words: str) -> None:
-    first, second = proven(FACTS | facts)
+    first, *others = proven(FACTS | facts)
     assert "based on 120 choices" in first
-    assert words in second
+    assert words in " ".join(others)
 
 
 def test_an_address_ticks_items_and_chooses_prices() -> None:
@@ -257,14 +257,14 @@ def test_a_course_is_thinned_by_its_records() -> None:
     assert thin([1, 2, 3, 4, 100], bins=2, latest=1) == [1, 4, 100]
 
 
-def test_choices_of_a_file_come_in_the_middle_of_their_period() -> None:
+def test_choices_of_a_file_come_at_the_beginning_of_their_period() -> None:
     offers = rs.Assortments([("tea", "pie")])
     parts = [rs.ChoiceCounts(offers, [2, 1]), rs.ChoiceCounts(offers, [0, 4])]
     whole = parts[0] + parts[1]
     reading: Any = SimpleNamespace(counts=whole, slices=parts, slice_times=[(0.0, 10.0), (10.0, 30.0)], prices=None)
     found = list(records_of(reading, whole))
     assert [(one["chosen"], one["count"], one["time"]) for one in found] == [
-        ("tea", 2.0, 5.0), ("pie", 1.0, 5.0), ("pie", 4.0, 20.0),
+        ("tea", 2.0, 0.0), ("pie", 1.0, 0.0), ("pie", 4.0, 10.0),
     ]  # fmt: skip
     other = list(records_of(reading, parts[0]))  # of one market of several: times are not known
     assert [(one["count"], "time" in one) for one in other] == [(2.0, False), (1.0, False)]
@@ -272,7 +272,7 @@ def test_choices_of_a_file_come_in_the_middle_of_their_period() -> None:
 
 def test_small_numbers_are_no_dates() -> None:
     assert [period_of(times) for times in ((99_999_999.0, 2e8), None)] == ["", ""]
-    assert period_of((1e8, 2e8)) == "3 March 1973 to 4 May 1976"
+    assert period_of((1e8, 2e8)) == "3 March 1973 to 3 May 1976"
 
 
 def test_cells_of_a_preview_are_short_texts() -> None:

@@ -107,25 +107,28 @@ def test_markets_that_are_followed() -> None:
 
 
 def follower(weighed: float, fitted: float, choices: float | None = None) -> EntropyFollower:
-    """A follower of tea and pie that was weighed and fitted at so many choices; nothing has faded."""
-    made = EntropyFollower(0)
-    made.fit = SimpleNamespace(model=SimpleNamespace(items=("tea", "pie")))  # type: ignore[assignment]
-    made.weighed, made.fitted = (weighed, weighed), (fitted, fitted)
+    """A follower of tea and pie that was weighed and fitted at so many choices, half of them tea; nothing has faded."""
+    made, offers = EntropyFollower(0), Assortments([("tea", "pie")])
+    made.fit = SimpleNamespace(model=SimpleNamespace(items=("tea", "pie")), assortments=offers)  # type: ignore[assignment]
+    made.weighed, made.fitted, made.tallies = (weighed, weighed), (fitted, fitted), np.full(2, fitted / 2)
     made.choices = fitted if choices is None else choices
     return made
 
 
-def counted(number: int) -> ChoiceCounts:
-    return ChoiceCounts(Assortments([("tea", "pie")]), [number, 0])
+def counted(number: float, tea: float | None = None) -> ChoiceCounts:
+    """So many choices, half of them tea unless it is said how many."""
+    tea = number / 2 if tea is None else tea
+    return ChoiceCounts(Assortments([("tea", "pie")]), [tea, number - tea])
 
 
-def test_a_model_is_weighed_when_choices_have_doubled_and_fitted_when_a_fifth_came() -> None:
+def test_a_model_is_weighed_when_choices_have_doubled_and_fitted_when_shares_have_moved() -> None:
     assert EntropyFollower(0).due(counted(49), 49) is None
     assert EntropyFollower(0).due(counted(50), 50) == "anew"
-    assert follower(1000, 1000).due(counted(1_199), 199) is None
-    assert follower(1000, 1000).due(counted(1_200), 200) == "again"
     assert follower(1000, 1900).due(counted(1_999), 99) is None
     assert follower(1000, 1900).due(counted(2_000), 100) == "anew"
+    assert follower(1000, 1000).due(counted(1_100), 100) is None  # the shares are the same
+    assert follower(1000, 1000).due(counted(1_050, tea=500), 50) == "again"
+    assert follower(1000, 1000).due(counted(1_049, tea=500), 49) is None  # not yet fifty choices more
     assert follower(1000, 1000).due(counted(1_001), 1, changed=True) == "anew"
     other = ChoiceCounts(Assortments([("tea", "pie", "bun")]), [500, 501, 10])
     assert follower(1000, 1000).due(other, 1) == "again"  # an item that the model does not know
@@ -134,16 +137,16 @@ def test_a_model_is_weighed_when_choices_have_doubled_and_fitted_when_a_fifth_ca
     assert counts.choices == 1001.0
 
 
-def test_where_choices_fade_a_model_is_fitted_by_those_that_came() -> None:
-    def due(arrived: float, count: int = 100) -> str | None:
+def test_where_choices_fade_a_model_is_weighed_by_those_that_came() -> None:
+    def due(arrived: float, count: int = 100, tea: float | None = None) -> str | None:
         own = follower(100, 100)
         own.choices = 100.0
-        return own.due(counted(count), arrived)
+        return own.due(counted(count, tea), arrived)
 
-    # two coordinates: fitted again after a fifth of what counts, as that is more than 3 for each, and weighed anew
-    # after as many as count, as that is more than 30 for each
-    assert [due(19), due(20), due(99), due(100)] == [None, "again", "again", "anew"]
-    assert [due(5, 51), due(11, 51), due(59, 51), due(60, 51)] == [None, "again", "again", "anew"]
+    # two coordinates: weighed anew after as many choices as count, as that is more than 30 for each
+    assert [due(99), due(100), due(59, 51), due(60, 51)] == [None, "anew", None, "anew"]
+    # and fitted again after a tenth of what counts, if the shares have moved
+    assert [due(9, tea=90), due(11, tea=90), due(11, tea=50)] == [None, "again", None]
 
 
 def test_an_old_model_is_stale_after_the_root_of_its_choices(monkeypatch: pytest.MonkeyPatch) -> None:
