@@ -19,15 +19,7 @@ from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle
 from rankstream.solver.runs import Estimate
 
-__all__ = [
-    "FITS",
-    "fit",
-    "fit_frank_wolfe",
-    "fit_latent_class",
-    "fit_markov_chain",
-    "fit_mle",
-    "fit_mnl",
-]
+__all__ = ["FITS", "fit", "fit_frank_wolfe", "fit_latent_class", "fit_markov_chain", "fit_mle", "fit_mnl"]
 
 
 def _fit_norm(

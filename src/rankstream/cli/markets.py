@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 10  # markets in a table that fits a terminal; --json has all
 MarketOption = Annotated[
-    str | None,
-    typer.Option("--market", help='With a folder of markets: use only this market, such as "Old Town".'),
+    str | None, typer.Option("--market", help='With a folder of markets: use only this market, such as "Old Town".')
 ]
 
 

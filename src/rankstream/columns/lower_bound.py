@@ -67,12 +67,7 @@ def is_plain_l2(distance: Distance) -> TypeGuard[HighNorm]:
 
 
 def prove_lower_bound(
-    distance: HighNorm,
-    target: Target,
-    oracle: Oracle,
-    gap: float,
-    watch: Watch = unwatched,
-    rounds: int = TABLE_ROUNDS,
+    distance: HighNorm, target: Target, oracle: Oracle, gap: float, watch: Watch = unwatched, rounds: int = TABLE_ROUNDS
 ) -> HalfSpace | None:
     """Prove a lower bound on the distance of any model, to within ``gap`` of the best model found on the way.
 

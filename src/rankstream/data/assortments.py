@@ -59,10 +59,7 @@ class Assortments:
     _precedence: Precedence | None = None
 
     def __init__(
-        self,
-        offers: Iterable[Iterable[Label]],
-        items: Iterable[Label] | None = None,
-        order: Order | None = None,
+        self, offers: Iterable[Iterable[Label]], items: Iterable[Label] | None = None, order: Order | None = None
     ) -> None:
         if isinstance(offers, str) or not isinstance(offers, Iterable):
             raise ValueError(f"The offers are {offers!r}: give a list of them, such as [('tea', 'cake')].")

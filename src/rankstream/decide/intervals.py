@@ -19,8 +19,7 @@ from rankstream.models.files import method_of
 
 MIN_REPLICATES, REPLICATES = 5, 20
 """Refits that an interval needs, and gets if there is time; no benchmark chose them. Few need Student's quantile."""
-PART_FOR_REFITS = 0.8
-"""The share of the time after which no refit starts: valuing the offers comes after all refits."""
+PART_FOR_REFITS = 0.8  # the share of the time after which no refit starts: valuing the offers comes after all refits
 
 
 def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatched) -> Bootstrap:

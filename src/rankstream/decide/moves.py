@@ -14,8 +14,7 @@ from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import OUT
 
 Kind = Literal["add", "drop", "swap", "price"]
-MIN_RELATIVE_GAIN = 1e-9
-"""Relative to the largest margin: smaller gains count as none."""
+MIN_RELATIVE_GAIN = 1e-9  # relative to the largest margin: smaller gains count as none
 
 MAX_VALUED_CHANGES = 15
 """Changes of each kind to value by a tilted model, which takes seconds for hundreds (``benchmarks/advice.py``)."""

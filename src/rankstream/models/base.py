@@ -14,14 +14,7 @@ from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.prices import PriceLevels
 from rankstream.models.answers import Substitution, missing_no_choice, substitution
-from rankstream.models.prices import (
-    Elasticities,
-    demand_curve,
-    elasticities,
-    leaving_offer,
-    levels_of,
-    predict_at,
-)
+from rankstream.models.prices import Elasticities, demand_curve, elasticities, leaving_offer, levels_of, predict_at
 from rankstream.models.shrinkage import shrink_prediction
 
 DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, MemoryError)

@@ -179,10 +179,7 @@ class RankingModel(Model):
         return sparse.frontier(self._offers(assortments), self.orders, self.weights)
 
     def sparsify(
-        self,
-        tolerance: float | None = None,
-        max_rankings: int | None = None,
-        assortments: Assortments | None = None,
+        self, tolerance: float | None = None, max_rankings: int | None = None, assortments: Assortments | None = None
     ) -> "RankingModel":
         """Return a model with fewer rankings and new weights: the smallest within a tolerance, or the best of a size.
 

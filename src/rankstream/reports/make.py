@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from rankstream.evaluate.compare import Fit
     from rankstream.evaluate.comparison import Comparison
 
-MAX_SUBSTITUTED_ITEMS = 30
-"""Items whose substitutes are asked for: the most chosen ones."""
+MAX_SUBSTITUTED_ITEMS = 30  # items whose substitutes are asked for: the most chosen ones
 RIVALS = ("mnl", "latent-class", "markov-chain", "mnl-price", "latent-class-price")
 NO_TIMES = "The times of these choices are not known (a folder of markets keeps none): give a file that has times."
 NO_MARGINS = "Add margins to see what to offer and what it would earn."
@@ -209,12 +208,7 @@ def _drift(reading: Reading | None) -> tuple[DriftReport | None, str]:
 
 
 def _compared(
-    model: Any,
-    choices: ChoiceCounts,
-    rivals: Sequence[str] | None,
-    folds: int,
-    seed: int,
-    progress: Progress,
+    model: Any, choices: ChoiceCounts, rivals: Sequence[str] | None, folds: int, seed: int, progress: Progress
 ) -> "Comparison | str":
     """How well other kinds of models predict held-out offers, or why they were not compared."""
     from rankstream.evaluate.compare import compare, fits_of, names_for

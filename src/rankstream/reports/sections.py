@@ -63,10 +63,7 @@ def _most_frequent(counts: ChoiceCounts) -> ChoiceCounts:
 
 
 def types_section(
-    model: Any,
-    shares: Mapping[tuple[Label, ...], Any],
-    rankings: Sequence[Mapping[str, Any]] = (),
-    top: int = 10,
+    model: Any, shares: Mapping[tuple[Label, ...], Any], rankings: Sequence[Mapping[str, Any]] = (), top: int = 10
 ) -> Section:
     """The customer types by their first two choices, and the largest whole rankings where they are known.
 

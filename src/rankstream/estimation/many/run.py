@@ -13,13 +13,7 @@ from typing import Any, Literal
 from rankstream._core.arguments import whole_number
 from rankstream._core.terminal import progress
 from rankstream._core.watch import Progress
-from rankstream.data.readers.markets import (
-    is_relation,
-    parts_of_folder,
-    read_markets,
-    spill_relation,
-    unused_in_parts,
-)
+from rankstream.data.readers.markets import is_relation, parts_of_folder, read_markets, spill_relation, unused_in_parts
 from rankstream.data.readers.options import ReadOptions, check_options
 from rankstream.data.readers.problems import Problems
 from rankstream.data.readers.tallies import Tallies
@@ -45,14 +39,7 @@ def checked_columns(by: str | Sequence[str]) -> tuple[str, ...]:
     return columns
 
 
-def gather(
-    source: Any,
-    by: tuple[str, ...],
-    how: ReadOptions,
-    on_error: str,
-    n_jobs: int,
-    tell: Progress,
-) -> Tallies:
+def gather(source: Any, by: tuple[str, ...], how: ReadOptions, on_error: str, n_jobs: int, tell: Progress) -> Tallies:
     """Read the choices of every market of a source, unless they are already counted.
 
     DuckDB does this with one GROUP BY, and uses the disk if memory is short. Workers read the files of a folder with

@@ -47,13 +47,7 @@ def draw_classes(
 
 @compiled
 def draw_chains(
-    draws: Vec,
-    arrivals: Vec,
-    moves: Vec,
-    steps: tuple[Codes, Codes, Codes],
-    costs: Vec,
-    values: Vec,
-    out: Codes,
+    draws: Vec, arrivals: Vec, moves: Vec, steps: tuple[Codes, Codes, Codes], costs: Vec, values: Vec, out: Codes
 ) -> None:
     """The same for a Markov chain."""
     for row in range(draws.shape[0]):

@@ -137,10 +137,7 @@ UNIFORM = Guide("uniform", "uniform")
 GUIDES = (LOGIT, *HEAVY, *LIGHT, TASTE, CHAIN, UNIFORM)
 """What is tried; of a family with several sizes, the one that predicts held-out offers best is kept."""
 PRICED_LOGIT = Guide("logit with a price", "priced logit", 1, before=0.0)
-PRICED = (
-    PRICED_LOGIT,
-    *(Guide(f"{size} classes with a price", "priced classes", size) for size in (2, 3, 5)),
-)
+PRICED = (PRICED_LOGIT, *(Guide(f"{size} classes with a price", "priced classes", size) for size in (2, 3, 5)))
 PRICED_FAMILIES = {guide.family for guide in PRICED}
 
 

@@ -122,14 +122,7 @@ def walk_lattice(
 
 @compiled
 def cheapest_on_lattice(
-    costs: Vec,
-    numbers: Codes,
-    shape: Codes,
-    program: Words,
-    work: Vec,
-    space: Codes,
-    forced: Codes,
-    ranking: Codes,
+    costs: Vec, numbers: Codes, shape: Codes, program: Words, work: Vec, space: Codes, forced: Codes, ranking: Codes
 ) -> float:
     """The union-lattice oracle in one call; ``numbers`` pack sizes and settings, ``shape`` arrays, ``work`` the tables.
 

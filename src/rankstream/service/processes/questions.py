@@ -29,10 +29,7 @@ from rankstream.streams.live import Live, Record
 from rankstream.streams.record import RecordLevels
 
 MAX_MODELS = 20  # models in memory; as many as ``learner.IN_MEMORY``
-SEARCH_SECONDS = 20.0
-"""Wall-clock seconds after which a search ends with the best offer so far. On a busy machine two CPU seconds may take
-more than a minute, and the question would be given up. No benchmark chose it.
-"""
+SEARCH_SECONDS = 20.0  # after which a search ends with the best offer so far: a busy machine may be slow; not tuned
 NO_PRICES = "This market's model has no prices: give each offer as a list of items."
 
 

@@ -10,8 +10,7 @@ from rankstream.service.processes.worker import start
 
 FIRST_PAUSE, MAX_PAUSE = 0.2, 30.0  # seconds between a learner's death and the next start; not tuned
 HEALTHY_SECONDS = 60.0  # after so long without a failure, the next pause is short again; longer than any pause
-SAVE_SECONDS = 6.0
-"""Seconds that the learner has to save at the end; what is not saved is learned again."""
+SAVE_SECONDS = 6.0  # seconds that the learner has to save at the end; what is not saved is learned again
 
 
 class Supervisor:

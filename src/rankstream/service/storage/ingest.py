@@ -16,8 +16,7 @@ from rankstream.streams.record import MAX_DETECTED_COUNT as LARGEST_COUNT
 from rankstream.streams.record import Record
 from rankstream.streams.sources.parser import amount_of, in_priced_offers, moment_of, record_from
 
-MAX_WRITTEN_BYTES = 32_000_000
-"""Memory limit of the cache of offers as they were written, for all markets together."""
+MAX_WRITTEN_BYTES = 32_000_000  # memory limit of the cache of offers as they were written, for all markets together
 KEY_SECONDS = 7 * 86_400.0  # how long a repeated key means the same request; clients retry within days
 PRICES = (int, float, type(None))
 Row = tuple[int, int, float, float | None]
