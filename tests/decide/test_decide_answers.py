@@ -210,6 +210,7 @@ def test_a_safe_offer_says_what_caution_costs() -> None:
     lines = str(found).splitlines()
     assert lines[0].startswith("Best: ")
     assert lines[1].startswith("Safest: tea")
+    assert f"expected {100 * found.expected:.4g} per 100 customers, at least {100 * found.low:.4g}" in lines[1]
     assert found.to_json()["best_low"] == found.best_low
     same = safe_offer(counts(100), MARGINS, model=estimate(counts(100), method="mnl").model, at_most=1)
     assert "also the safest" in str(same) or "Safest" in str(same)

@@ -114,7 +114,7 @@ def rankstream(
     answer questions from it, 'decide' finds the offer that earns most, and
     'report' puts everything into one file. 'stream' keeps a model up to date
     from a growing file, and 'serve' over HTTP. 'drift' shows what changed,
-    and 'compare' which kind of model fits best.
+    and 'compare' which kind of model predicts best.
 
     Most commands take --json, and --seed where results are random.
     Exit codes: 0 success, 1 interrupted or failed, 2 bad input.

@@ -77,8 +77,8 @@ def decide(
     safe: Also find the offer with the best worst case (needs --data).
     next_one: Suggest the offer to try next instead, to learn while earning (needs --data).
     how: With --next: how to balance learning and earning.
-    budget: CPU seconds for the whole command, without starting and compiling; in a folder, for each market. Ctrl-C
-        stops it with the best offer so far.
+    budget: CPU seconds for the whole command, not counting start-up and one-time compilation; in a folder, for each
+        market. Ctrl-C stops it with the best offer so far.
     """
     from rankstream.models.files import load_model
 

@@ -42,7 +42,7 @@ def drift(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Report what changed between two files of choices, or two models.
+    """Report what changed between two periods, files of choices, or models.
 
     Two folders of 'fit --by' are compared market by market.
 

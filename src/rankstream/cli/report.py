@@ -45,7 +45,7 @@ def report(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Write a page on a model: what to do, what changed, who buys what, and how sure that is.
+    """Write an HTML report about a model: what to do, what changed, who buys what, and how sure that is.
 
     Example: rankstream report model.json --data choices.csv --margins items.csv -o report.html
 

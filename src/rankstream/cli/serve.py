@@ -53,7 +53,7 @@ def run(
     Example: rankstream serve run shop --port 8000 --keep 30d
 
     Options:
-    keep: Delete records from the log this long after they were learned, e.g. 30d.
+    keep: Delete records from the log this long after they arrived, once the model includes them, e.g. 30d.
     new_markets: Create a market when its first batch arrives.
     allow_host: Host name under which clients reach the server; repeat for several.
     limit: Change a limit, such as offers=5000; repeat for several.

@@ -52,8 +52,8 @@ def stream(
 
     Options:
     out: Output folder; a stream saved there is resumed.
-    half_life: Number of choices, or time (7d, 12h), after which a choice counts half (with --detect: of the
-        fast-forgetting copy, default: 500).
+    half_life: Number of choices, or time (7d, 12h), after which a choice counts half. With --detect, this is for the
+        second, faster model that detects changes (default: 500).
     detect: Restart the model when a change of tastes is detected.
     threshold: With --detect: lead in log-likelihood that raises an alarm (default: 15).
     rounds: Solver rounds per batch (default: 20; with --detect, 50 per 50 choices).

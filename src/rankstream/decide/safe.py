@@ -13,7 +13,7 @@ from rankstream.columns.data import Limits
 from rankstream.columns.plausible import PlausibleModels, Region, plausible_models
 from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.best import decide
-from rankstream.decide.decision import Decision, named
+from rankstream.decide.decision import PER_100, Decision, named
 from rankstream.decide.engines.tables import most_decided, scan, table_of
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.margins import Numbers
@@ -63,13 +63,14 @@ class SafeOffer:
     feasible: bool
 
     def __str__(self) -> str:
-        best, proof = self.best, "" if self.proven else f"; not proven: at most {self.bound:.4g} can be guaranteed"
-        lines = [f"Best: {named(best.offer)}: expected {best.value:.4g}, at least {self.best_low:.4g}."]
+        best, per = self.best, PER_100.per
+        proof = "" if self.proven else f"; not proven: at most {per(self.bound)} can be guaranteed"
+        lines = [f"Best: {named(best.offer)}: expected {per(best.value)}, at least {PER_100.amount(self.best_low)}."]
         if set(best.offer) == set(self.offer):
             lines.append(f"It is also the safest{proof}.")
         else:
-            name, low = named(self.offer), self.low
-            lines.append(f"Safest: {name}: expected {self.expected:.4g}, at least {low:.4g}{proof}.")
+            low = PER_100.amount(self.low)
+            lines.append(f"Safest: {named(self.offer)}: expected {per(self.expected)}, at least {low}{proof}.")
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:

@@ -191,7 +191,7 @@ def _elasticities(curves: Mapping[Label, Mapping[float, Any]], items: Sequence[L
         elasticity = f"{np.log(dear / cheap) / np.log(high / low):.2f}" if known else ""
         rows.append((item, f"{low:g} to {high:g}", elasticity, f"{best:g}"))
     heads = ("item", "prices", "elasticity", "price with the highest revenue")
-    return table("Price elasticity: the change of demand, in %, for 1 % more of its own price", heads, rows)
+    return table("Price elasticity: the change in demand, in %, if the price rises by 1 %", heads, rows)
 
 
 def _whole(ranking: Sequence[str], nothing: Label | None, most: int = 12) -> str:

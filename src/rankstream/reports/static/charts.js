@@ -212,7 +212,7 @@ function flows(values, width, chosen) {
 function course(values, width) {
   const rows = values.points.flatMap(([x, distance, gap]) => [
     ...(distance === null ? [] : [{ item: "distance from the data", x, share: distance, title: `${x.toLocaleString("en")} records: distance ${distance.toFixed(4)}` }]),
-    ...(gap === null ? [] : [{ item: "gap: what could be gained", x, share: gap, title: `${x.toLocaleString("en")} records: gap ${gap.toFixed(4)}` }]),
+    ...(gap === null ? [] : [{ item: "gap: how much the fit could still improve", x, share: gap, title: `${x.toLocaleString("en")} records: gap ${gap.toFixed(4)}` }]),
   ]);
   return lines(rows, width, {
     scales: { x: { label: "records", ticks: Math.min(8, width / 110), nice: true }, y: { label: null, grid: true, zero: true, ticks: 5 } },

@@ -39,7 +39,7 @@ function margins() {
 /** A whole number that may be left out. @param {string} id @param {string} name */
 function whole(id, name) {
   const text = byId(id).value.trim();
-  if (text && !/^\d{1,4}$/.test(text)) throw new Error(`${name} is ${text.slice(0, 20)}. Write a whole number of items, or nothing.`);
+  if (text && !/^\d{1,4}$/.test(text)) throw new Error(`${name}: ${text.slice(0, 20)} is not a whole number. Leave it empty for no limit.`);
   return text ? Number(text) : null;
 }
 
@@ -196,7 +196,7 @@ function show(place, found, how, given) {
       side("Today", worth ?? undefined, "today-ends", list(now, found.offer, "dropped")),
       side("Proposed", found.value, "proposed-ends", list(found.offer, now, "added"))),
     element("p", { id: "proof" }, found.proven ? "Proven best: by this model, no allowed offer is worth more." : `The best that was found. It is not proven best: the proven limit is ${money(found.bound)} per ${CUSTOMERS.toLocaleString("en")} customers.`),
-    ...(without ? [element("p", { class: "note" }, `${without} ${without === 1 ? "item" : "items"} without a margin or cost were left out.`)] : []),
+    ...(without ? [element("p", { class: "note" }, `${without} ${without === 1 ? "item was" : "items were"} left out, for want of a margin or cost.`)] : []),
     ...(found.context?.nearness?.is_extrapolation ? [element("p", { class: "notice" }, "This offer is far from anything in the data. Try it in one place first.")] : []));
   const buttons = element("p", { class: "tools" });
   const take = element("button", { type: "button" }, "Try it in What if"), load = element("button", { type: "button" }, "Download as CSV");
@@ -258,15 +258,22 @@ function readMargins(text) {
   const lines = text.replace(/^\ufeff/, "").split(/\r?\n/).filter((line) => line.trim());
   const separator = ["\t", ";", ","].find((one) => (lines[0] ?? "").includes(one)) ?? ",";
   const heads = (lines[0] ?? "").split(separator).map((head) => head.trim().toLowerCase());
-  const column = Math.max(1, heads.findIndex((head) => ["margin", "cost", "costs"].includes(head)));
+  const at = (/** @type {string[]} */ ...names) => heads.findIndex((head) => names.includes(head));
+  const margin = at("margin"), cost = at("cost", "costs", "unit_cost"), price = at("price"), only = heads.length === 2 ? 1 : -1;
   const known = new Map(free.map((item) => [item.label, item]));
   let filled = 0;
+  /** What a row says of an item: its cost where prices are chosen, its margin otherwise. @param {string[]} cells @param {boolean} priced */
+  const money = (cells, priced) => {
+    const column = priced ? cost : margin;
+    if (column < 0 && !priced && price >= 0 && cost >= 0) return String(Number((numberIn(cells[price] ?? "") - numberIn(cells[cost] ?? "")).toFixed(6)));
+    return cells[column < 0 ? only : column] ?? "";
+  };
   for (const line of lines.slice(1)) {
     const cells = line.split(separator).map((cell) => cell.trim().replace(/^"(.*)"$/, "$1"));
-    const field = fields.get(known.get(cells[0])?.key ?? "");
-    if (field && cells[column] !== undefined && Number.isFinite(numberIn(cells[column]))) { field.money.value = cells[column]; filled += 1; }
+    const item = known.get(cells[0]), field = fields.get(item?.key ?? ""), value = item ? money(cells, item.prices.length > 0) : "";
+    if (field && value && Number.isFinite(numberIn(value))) { field.money.value = value; filled += 1; }
   }
-  byId("margin-problem").textContent = filled ? "" : "No item of this market is in the file. Its first column must have their names, below a heading.";
+  byId("margin-problem").textContent = filled ? "" : "No margin or cost was found. The file needs a heading, item names in the first column, and a column margin (or price and unit_cost).";
   keep();
 }
 

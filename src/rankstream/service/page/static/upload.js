@@ -46,7 +46,7 @@ function reading() {
 async function send(one) {
   const most = Number(byId("drop").dataset.most);
   forget();
-  if (one.size > most) { byId("drop-problem").textContent = `${one.name} has ${Math.ceil(one.size / 1e6).toLocaleString("en")} MB, and ${(most / 1e6).toLocaleString("en")} MB are allowed: use rankstream open for it.`; return; }
+  if (one.size > most) { byId("drop-problem").textContent = `${one.name} is ${Math.ceil(one.size / 1e6).toLocaleString("en")} MB; the limit is ${(most / 1e6).toLocaleString("en")} MB. Open it with rankstream open instead.`; return; }
   if (!one.size) { byId("drop-problem").textContent = `${one.name} is empty.`; return; }
   asked = new AbortController();
   const { signal } = asked, name = nameOf(one.name);
