@@ -203,7 +203,8 @@ def luce(items: list[Any], worths: Vec, offers: Offers) -> tuple[Vec, Vec]:
 
 def tilted(logs: Vec, vertices: Vec, given: Problem, trust: float, duals: Vec) -> tuple[float, float]:
     """Of a law over rankings tilted by duals: its cost (divergence and squared errors), and the least cost of any."""
-    penalty = given.totals[given.owner] / trust
+    prior = np.maximum(np.exp(logs) @ vertices, 1e-3)  # shares before the tilt
+    penalty = 0.1 * given.totals[given.owner] / (trust * prior)  # the variance of a share of 0.1 is the unit
 
     def dual(y: Vec) -> tuple[float, Vec]:
         raw = logs - vertices @ y

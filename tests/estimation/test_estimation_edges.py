@@ -16,7 +16,7 @@ from rankstream.estimation.methods.work import PredictedWork, Sizes, affords_max
 from rankstream.estimation.misfit import Misfit, effective_sizes, measure_misfit, noise_distance, resample
 from rankstream.estimation.model_certificate import with_proof
 from rankstream.estimation.rows import align, as_array, choice_columns, column_names, count_availability, sorted_order
-from rankstream.models.entropy.ensemble import n_folds
+from rankstream.models.entropy.ensemble import CHOICE_FOLDS, n_folds
 from rankstream.models.entropy.fit import SAMPLES
 from rankstream.models.entropy.guides import MAX_EXACT_CHOICES
 from rankstream.models.entropy.ranking_laws import plackett_luce
@@ -45,7 +45,7 @@ def test_seconds_and_bytes_of_a_fit_by_their_formula(monkeypatch: pytest.MonkeyP
     assert predicted["max-entropy"] == pytest.approx((seconds, 30 * (8.0 * 5 * 14 + 1500.0)))
     assert predicted["mnl"].bytes == 2000.0
     monkeypatch.setattr(work, "sizes_of", lambda _: sizes._replace(sets=0))
-    drawn = SAMPLES + MAX_FOLDS * N_DRAWN_RANKINGS
+    drawn = SAMPLES + (MAX_FOLDS + CHOICE_FOLDS) * N_DRAWN_RANKINGS
     assert predict_work(ChoiceCounts(TEA, [1, 1]))["max-entropy"].bytes == 8.0 * 20 * drawn
 
 

@@ -370,6 +370,7 @@ def test_only_models_of_rankings_have_a_number_of_them() -> None:
 def test_a_demand_curve_has_the_ends_of_its_intervals() -> None:
     chart: Any = demand_section({"tea": {2.0: Share(0.5, 0.4, 0.6), 3.0: Share(0.2, 0.1, 0.3)}}).parts[0]
     first = {"item": "tea", "price": 2.0, "share": 0.5, "low": 0.4, "high": 0.6}
-    assert chart.values == [first, {"item": "tea", "price": 3.0, "share": 0.2, "low": 0.1, "high": 0.3}]
+    assert chart.values["points"] == [first, {"item": "tea", "price": 3.0, "share": 0.2, "low": 0.1, "high": 0.3}]
+    assert chart.values["drawn"] == ["tea"]
     plain: Any = demand_section({"tea": {2.0: 0.5, 3.0: 0.2}}).parts[0]
-    assert plain.values[0] == {"item": "tea", "price": 2.0, "share": 0.5}
+    assert plain.values["points"][0] == {"item": "tea", "price": 2.0, "share": 0.5}

@@ -35,9 +35,9 @@ def cafe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield opened
 
 
-def shell(one: Shop, *words: str) -> Any:
+def shell(one: Shop, *words: str, code: int = 0) -> Any:
     done = run(*words, "--json", cwd=one.folder.parent)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return json.loads(done.stdout)
 
 
@@ -183,7 +183,7 @@ def test_decisions_of_many_markets_have_the_form_of_one(cafe: Shop, stores: Path
     words = ["decide", stores.name, "--margins", "items.csv", "--at-most", "1", "--no-interval"]
     found = shell(cafe, *words)["markets"]
     assert found["old"].keys() == found["new"].keys() == sent.keys()
-    lacking = shell(cafe, *words, "--must", "cake")["markets"]
+    lacking = shell(cafe, *words, "--must", "cake", code=1)["markets"]
     refused = cafe.post("/cafe/decide", {**question, "must": ["scone"]})
     assert refused.status_code == 422
     assert lacking["new"].keys() == refused.json().keys() == {"error"}

@@ -127,13 +127,14 @@ def decide(
             found = safe_offer(counts, table.margins, model=loaded, budget=budget, seed=seed, watch=watch, **said)  # type: ignore[arg-type]
         else:
             from rankstream.decide.best import best_offer
-            from rankstream.decide.intervals import PART_FOR_REFITS
 
             found = best_offer(
                 loaded, table.margins, top=top, budget=budget, counts=counts, seed=seed, watch=watch,
                 interval=level, **said,
             )  # fmt: skip
             if counts is not None and interval and found.interval is None:
+                from rankstream.decide.intervals import PART_FOR_REFITS  # loads every kind of model
+
                 spent, refits = process_seconds() - began, found.context.refit_seconds
                 needed = 10 * ceil((spent + (refits or 2.0 * spent)) / (10.0 * PART_FOR_REFITS))
                 print_note(f"No intervals: the refits did not finish in time. Try --budget {needed}.")

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rankstream._core.terminal import plural, shown
-from rankstream.data.prices import split_label
 from rankstream.models.files import kind_of, words_of
 from rankstream.models.fit_warnings import fit_warnings
 from rankstream.reports.blocks import brief
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from rankstream.data.readers.reading import Reading
     from rankstream.models.files import Model
 
-MIN_DATE = 1e8
-"""Seconds since 1970 from which on numbers are taken for times: smaller ones may be anything."""
+MIN_DATE = 1e8  # seconds since 1970 from which on numbers are taken for times: smaller ones may be anything
 
 NEW_KEYS = {
     "held_out_nats": "held_out_log_likelihood", "trust": "adjustment", "held_out_by_trust": "held_out_by_adjustment"
@@ -168,6 +166,8 @@ def period_of(times: tuple[float, float] | None) -> str:
 
 def account_of(reading: "Reading", counts: "ChoiceCounts") -> Iterator[str]:
     """Say what was read, in sentences."""
+    from rankstream.data.prices import split_label  # loads numpy, which most commands do without
+
     offers, names = counts.assortments, {split_label(label)[0] for label in counts.assortments.items}
     read = f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, 'different offer')}"
     yield f"{read} of {plural(len(names), 'item')}."

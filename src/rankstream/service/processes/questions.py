@@ -15,7 +15,7 @@ from rankstream.data.drift import DriftReport, drift_report
 from rankstream.decide import best_offer, next_offer
 from rankstream.models.answers import prediction_to_json
 from rankstream.models.files import model_in
-from rankstream.models.fit_warnings import fit_warnings
+from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.models.item_names import all_names, by_name, named_constraints, named_items, own_names
 from rankstream.models.prices import levels_of
 from rankstream.reports.answers import Answers
@@ -113,14 +113,15 @@ class Answerer:
         """The offer that earns most."""
         model = self.model(question)
         found = best_offer(model, watch=Deadline(inf, timeout=SEARCH_SECONDS), **said_of(question, model))
-        return {**found.to_json(), "warnings": fit_warnings(model.about)}
+        return {**found.to_json(), "warnings": fit_warnings(model.about), "interval_name": interval_words(model.about)}
 
     def next_offer(self, question: dict[str, Any]) -> dict[str, Any]:
         """Return the offer to try next, given the counts behind the model."""
         _, counts = self.learned(question)
         deadline = Deadline(inf, timeout=SEARCH_SECONDS)
         decision = next_offer(counts, watch=deadline, **said_of(question, counts.assortments))
-        return {**decision.to_json(), "warnings": fit_warnings(self.model(question).about)}
+        about = self.model(question).about
+        return {**decision.to_json(), "warnings": fit_warnings(about), "interval_name": interval_words(about)}
 
     def counts(self, question: dict[str, Any]) -> list[dict[str, Any]]:
         """Return how often each item of each offer was chosen; faded choices count for less."""
