@@ -53,19 +53,19 @@ class Program:
         status = self.highs.modelStatusToString(self.highs.getModelStatus())
         if "nfeasible" in status:
             raise ValueError("No offer meets all constraints: relax a size, a capacity or a pair.")
-        held = self.problem.state == IN
+        offer_mask = self.problem.state == IN
         solution = np.array(self.highs.getSolution().col_value)
         if solution.size:
-            held[self.free[solution[: self.free.size] > 0.5]] = True
+            offer_mask[self.free[solution[: self.free.size] > 0.5]] = True
         info = self.highs.getInfo()
-        return Solved(held, float(info.objective_function_value), float(info.mip_dual_bound), status == "Optimal")
+        return Solved(offer_mask, float(info.objective_function_value), float(info.mip_dual_bound), status == "Optimal")
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
     """An offer, the program's value and bound, and whether they meet."""
 
-    held: Mask
+    offer_mask: Mask
     value: float
     bound: float
     optimal: bool
@@ -85,7 +85,7 @@ def best_by_milp(
     constant = _shares(program, lists) if form == "bertsimas-misic" else _exclusions(program, lists)
     found = program.solve(seconds)
     more = constant - lists.fixed_cost
-    return Solved(found.held, found.value + more, found.bound + more, found.optimal)
+    return Solved(found.offer_mask, found.value + more, found.bound + more, found.optimal)
 
 
 def linear_bound(model: RankingModel, problem: OfferProblem) -> float:

@@ -87,7 +87,7 @@ def test_the_referee_agrees(case: tuple[Any, dict[Label, float], Constraints], f
         found = best_by_milp(model, problem, form)
         assert found.optimal
         assert found.value == pytest.approx(wanted[0][0], abs=1e-6)
-        assert problem.is_feasible(found.held)
+        assert problem.is_feasible(found.offer_mask)
 
 
 @settings(max_examples=40)

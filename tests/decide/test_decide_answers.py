@@ -31,7 +31,7 @@ def test_an_explanation_tells_what_items_add_and_what_others_would_cost() -> Non
     assert lines[1].startswith("pie adds 170")  # alone, cake sells to the second and the third: 1.0
     assert lines[2].startswith("cake adds 60")
     assert lines[3] == "Adding tea would cost 100."
-    proven = "The search is proven: by this model, no feasible offer is worth more (all offers)."
+    proven = "Proven best: by this model, no feasible offer is worth more (search: all offers)."
     assert str(found).splitlines()[1] == proven
     must = best_offer(model, {"tea": 1.0, "pie": 3.0, "cake": 2.0}, must=["tea"], at_most=1)
     assert "(required)" in must.explain()
@@ -82,7 +82,7 @@ def test_intervals_are_the_spread_of_the_replicates() -> None:
     data = counts()
     boot = Bootstrap(data, "mnl", replicates=10)
     found = best_offer(boot.model, MARGINS, counts=boot, interval=0.9)
-    drawn = np.array([float(values(found.problem, [found.held], model)[0]) for model in boot.models])
+    drawn = np.array([float(values(found.problem, [found.offer_mask], model)[0]) for model in boot.models])
     reach = 1.8331129 * np.hypot(drawn.std(ddof=1), drawn.mean() - found.value)  # Student with 9 degrees of freedom
     assert found.interval == pytest.approx((found.value - reach, found.value + reach))
 
@@ -136,7 +136,7 @@ def test_large_ranking_models_go_to_branch_and_bound() -> None:
     hurried = best_offer(larger, margins, at_most=6, budget=0.0)
     assert not hurried.proven
     assert hurried.bound >= best_offer(larger, margins, at_most=6).value >= hurried.value
-    assert "The search is not proven" in str(hurried)
+    assert "Not proven best" in str(hurried)
 
 
 @compiled_only

@@ -149,7 +149,7 @@ def test_the_gain_has_the_interval_of_a_difference_between_replicates() -> None:
     now = float(values(problem, [mask_of(problem, ("tea", "pie"))])[0])
     assert around.present_value == pytest.approx(now)
     assert around.gain == pytest.approx(found.value - now)
-    best, present = found.held, mask_of(problem, ("tea", "pie"))
+    best, present = found.offer_mask, mask_of(problem, ("tea", "pie"))
     for change, ends in [(around.changes[0], around.changes[0].interval), (None, around.gain_interval)]:
         after = best if change is None else mask_of(problem, change.offer)
         drawn = np.array([np.subtract(*values(problem, [after, present], model)) for model in boot.models])
@@ -236,10 +236,11 @@ def test_the_command_finds_the_choices_beside_the_model(shop: Path) -> None:
     assert found["interval"] is not None
     same = json.loads(decide(shop, "--json", "--present", "recent", "--changes", 0).stdout)
     assert set(same["offer"]) == {"tea", "cake"}
-    quick = json.loads(decide(shop, "--json", "--no-interval").stdout)
-    assert "interval" not in quick
-    assert quick["context"]["gain_interval"] is None
-    other = json.loads(decide(shop, "--json", "--present", "tea;pie", "--no-interval").stdout)
+    for switch in ("--no-intervals", "--no-interval"):  # the second spelling is the older one
+        quick = json.loads(decide(shop, "--json", switch).stdout)
+        assert "interval" not in quick
+        assert quick["context"]["gain_interval"] is None
+    other = json.loads(decide(shop, "--json", "--present", "tea;pie", "--no-intervals").stdout)
     assert set(other["context"]["present"]) == {"tea", "pie"}
 
 

@@ -225,7 +225,7 @@ def test_a_table_has_what_the_model_predicts_for_every_offer(kind: str, said: di
     model = make_model(kind, 5, True, 1)
     problem = make_problem(model, {f"i{number}": float(number) for number in range(1, 5)}, **said)
     table = tables.table_of(problem)
-    offers = [table.cells.held(cell) for cell in range(table.cells.count)]
+    offers = [table.cells.mask(cell) for cell in range(table.cells.count)]
     assert len({offer.tobytes() for offer in offers}) == 2**problem.free.size
     assert table.values == pytest.approx(values(problem, offers), abs=1e-9)
 

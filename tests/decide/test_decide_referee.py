@@ -116,7 +116,7 @@ def test_a_large_logit_keeps_to_the_changes_that_are_allowed(n: int, changes: in
     margins = {item: float(number) for number, item in enumerate(model.items) if number}
     present = model.items[1:4]
     found = best_offer(model, margins, present=present, changes=changes, budget=2.0)
-    assert found.problem.is_feasible(found.held)
+    assert found.problem.is_feasible(found.offer_mask)
     assert len(set(found.offer) ^ set(present)) <= changes
     said = {"present": list(present), "changes": changes}
     if n == 15:

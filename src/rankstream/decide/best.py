@@ -139,7 +139,7 @@ def decide(
         from rankstream.decide.intervals import check_items  # local, as it imports every kind of model
 
         check_items(problem, data)
-    decision = replace(decision, context=context_of(problem, decision.held, decision.value, data, clock))
+    decision = replace(decision, context=context_of(problem, decision.offer_mask, decision.value, data, clock))
     if counts is not None and interval is not None:
         from rankstream.decide.intervals import with_interval
 
@@ -163,7 +163,7 @@ class Budget:
 
 
 def _decision(problem: OfferProblem, answer: EngineAnswer) -> Decision:
-    offers = [problem.offer(held) for held in answer.offers]
+    offers = [problem.offer(mask) for mask in answer.offers]
     menu = problem.labels(answer.offers[0])
     predicted = problem.model.probabilities(Assortments([menu])).tolist() if menu else []
     shares = problem.by_item(dict(zip(menu, predicted, strict=True)))

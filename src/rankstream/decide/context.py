@@ -118,11 +118,11 @@ class Context:
         return content
 
 
-def context_of(problem: OfferProblem, held: Mask, value: float, counts: ChoiceCounts | None, watch: Watch) -> Context:
+def context_of(problem: OfferProblem, mask: Mask, value: float, counts: ChoiceCounts | None, watch: Watch) -> Context:
     """Return the context of an offer, without intervals."""
     near, shown, present = None, None, problem.present
     if counts is not None:
-        near = nearness(problem, held, counts)
+        near = nearness(problem, mask, counts)
         if present is None:
             present = mask_of(problem, most_frequent_offer(counts))
             present[[problem.nothing] if problem.nothing >= 0 else []] = False
@@ -145,7 +145,7 @@ def most_frequent_offer(counts: ChoiceCounts) -> tuple[Label, ...]:
     return tuple(counts.assortments.offers[int(np.argmax(counts.totals))])
 
 
-def nearness(problem: OfferProblem, held: Mask, counts: ChoiceCounts) -> Nearness:
+def nearness(problem: OfferProblem, mask: Mask, counts: ChoiceCounts) -> Nearness:
     """Compare an offer with those in the counts; an item at another price is one difference."""
     code = {item: number for number, item in enumerate(problem.items)}
     owner = problem.names.owner
@@ -153,15 +153,15 @@ def nearness(problem: OfferProblem, held: Mask, counts: ChoiceCounts) -> Nearnes
     for offer, total in zip(counts.assortments.offers, counts.totals.tolist(), strict=True):
         if not total:
             continue
-        known = np.zeros_like(held)
+        known = np.zeros_like(mask)
         known[[code[item] for item in offer if item in code]] = True
         if problem.nothing >= 0:
             known[problem.nothing] = False
         sizes.append(int(known.sum()))
-        differs = len(set(owner[held ^ known].tolist()))
+        differs = len(set(owner[mask ^ known].tolist()))
         shown += total if not differs else 0.0
         if best is None or (differs, -total) < best[:2]:
             best = (differs, -total, tuple(problem.items[number] for number in np.flatnonzero(known)))
     if best is None:
-        return Nearness(0.0, (), int(held.sum()), int(held.sum()), 0, 0)
-    return Nearness(shown, best[2], best[0], int(held.sum()), min(sizes), max(sizes))
+        return Nearness(0.0, (), int(mask.sum()), int(mask.sum()), 0, 0)
+    return Nearness(shown, best[2], best[0], int(mask.sum()), min(sizes), max(sizes))

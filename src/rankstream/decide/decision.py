@@ -90,7 +90,7 @@ class Decision:
     @property
     def menu(self) -> tuple[Label, ...]:
         """The offer with the no-choice item, if there is one."""
-        return self.problem.labels(self.held)
+        return self.problem.labels(self.offer_mask)
 
     @property
     def prices(self) -> dict[Label, float | None]:
@@ -99,7 +99,7 @@ class Decision:
         return dict((item, None) if levels is None else levels.of(item) for item in self.offer)
 
     @property
-    def held(self) -> Mask:
+    def offer_mask(self) -> Mask:
         """For every item of the model, whether it is in the offer."""
         return mask_of(self.problem, self.offer)
 
@@ -208,10 +208,10 @@ def summary(found: Decision, units: Units = PER_100) -> list[str]:
         if around.nearness.is_extrapolation:
             lines[-1] += " Warning: this is an extrapolation. Try it in a test, or move towards it in small steps."
     if found.proven:
-        lines.append(f"The search is proven: by this model, no feasible offer is worth more ({found.engine}).")
+        lines.append(f"Proven best: by this model, no feasible offer is worth more (search: {found.engine}).")
     else:
         bound = units.amount(found.bound)
-        lines.append(f"The search is not proven ({found.engine}): by this model, no offer is worth more than {bound}.")
+        lines.append(f"Not proven best (search: {found.engine}): by this model, no offer is worth more than {bound}.")
     if found.runners_up:
         lead = found.value - found.runners_up[0].value
         text = f"The next best, {named(found.runners_up[0].offer)}, is worth {units.amount(lead, '.2g')} less"
@@ -242,9 +242,9 @@ def change_lines(found: Decision, units: Units = PER_100) -> list[str]:
 
 def explanation(found: Decision, units: Units = PER_100) -> list[str]:
     """Describe what each item adds, largest first; then the nearest rejected items."""
-    problem, held = found.problem, found.held
-    inside = np.flatnonzero(held)
-    without = [held & (np.arange(held.size) != code) for code in inside]
+    problem, mask = found.problem, found.offer_mask
+    inside = np.flatnonzero(mask)
+    without = [mask & (np.arange(mask.size) != code) for code in inside]
     adds = found.value - values(problem, without) if without else np.zeros(0)
     lines = [summary(found, units)[0] + "."]
     for place in np.argsort(-adds, kind="stable").tolist():
@@ -262,7 +262,7 @@ def explanation(found: Decision, units: Units = PER_100) -> list[str]:
 def _rejected(found: Decision, units: Units, most: int = 3) -> list[str]:
     """Describe the nearest rejected items: the best feasible offer with each, added or swapped in."""
     close, lines = least_gain(found.problem), dict[Label, str]()
-    for change in single_changes(found.problem, found.held, found.value):
+    for change in single_changes(found.problem, found.offer_mask, found.value):
         if change.comes is None or change.comes in lines or len(lines) == most:
             continue
         what = f"cost {units.amount(-change.gain, '.3g')}" if change.gain < -close else "change nothing"

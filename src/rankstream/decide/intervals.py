@@ -54,7 +54,7 @@ def with_interval(
 ) -> Decision:
     """Add intervals to a decision: value -+ t * sqrt(se^2 + shift^2 + misfit), with Student's t for few refits.
 
-    The offers are held fixed. A lead whose interval contains 0 is noise: the data do not show which of the two offers
+    The offers are kept fixed. A lead whose interval contains 0 is noise: the data do not show which of the two offers
     is better. If ``watch`` stops it before ``MIN_REPLICATES`` refits, there are no intervals.
     """
     from scipy.special import stdtrit

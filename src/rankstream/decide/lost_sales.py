@@ -130,7 +130,6 @@ def lost_sales(
 
 
 def _losses(met: Sequence[Exposure], items: Sequence[Label], gains: Vec, nothing: int, model: Any) -> Vec:
-    """Return the units and the money lost by each item, then by all together."""
     offers: dict[tuple[Label, ...], int] = {}
 
     def number(*labels: Label) -> int:

@@ -70,12 +70,12 @@ def least_gain(problem: OfferProblem) -> float:
     return MIN_RELATIVE_GAIN * max(float(np.abs(problem.margins).max()), 1e-300)
 
 
-def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch = unwatched) -> list[OfferChange]:
+def single_changes(problem: OfferProblem, mask: Mask, value: float, watch: Watch = unwatched) -> list[OfferChange]:
     """Return all feasible single changes to an offer, best first; fewer if ``watch`` stops it.
 
     For a maximum-entropy model, they are the best of each kind before its tilt (``MAX_VALUED_CHANGES``).
     """
-    if (known := problem.valued_changes.get(held.tobytes())) is not None:
+    if (known := problem.valued_changes.get(mask.tobytes())) is not None:
         return known
     changes: list[OfferChange] = []
     batch: list[tuple[Kind, int, int, Mask]] = []
@@ -88,7 +88,7 @@ def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch
             changes.append(OfferChange(kind, new, gone, offer, worth, worth - value))
         batch.clear()
 
-    moves = list(_moves(problem, held))
+    moves = list(_moves(problem, mask))
     if problem.untilted is not problem and len(moves) > MAX_VALUED_CHANGES:
         likely = np.argsort(-values(problem.untilted, [after for *_, after in moves]), kind="stable").tolist()
         kinds = [moves[n][0] for n in likely]
@@ -101,17 +101,17 @@ def single_changes(problem: OfferProblem, held: Mask, value: float, watch: Watch
                 return sorted(changes, key=lambda change: -change.gain)
     if batch:
         settle()
-    return problem.valued_changes.setdefault(held.tobytes(), sorted(changes, key=lambda change: -change.gain))
+    return problem.valued_changes.setdefault(mask.tobytes(), sorted(changes, key=lambda change: -change.gain))
 
 
-def _moves(problem: OfferProblem, held: Mask) -> Iterator[tuple[Kind, int, int, Mask]]:
-    owner, inside = problem.names.owner, np.flatnonzero(held).tolist()
-    new = np.flatnonzero(~held & (problem.state != OUT)).tolist()
+def _moves(problem: OfferProblem, mask: Mask) -> Iterator[tuple[Kind, int, int, Mask]]:
+    owner, inside = problem.names.owner, np.flatnonzero(mask).tolist()
+    new = np.flatnonzero(~mask & (problem.state != OUT)).tolist()
     for comes in (-1, *new):
         for goes in (-1, *inside):
             if comes < 0 and goes < 0:
                 continue
-            after = held.copy()
+            after = mask.copy()
             if goes >= 0:
                 after[goes] = False
             if comes >= 0:
@@ -122,15 +122,15 @@ def _moves(problem: OfferProblem, held: Mask) -> Iterator[tuple[Kind, int, int, 
                 yield "price" if same else kind, comes, goes, after
 
 
-def improve(problem: OfferProblem, held: Mask, value: float, watch: Watch) -> list[tuple[float, Mask]]:
+def improve(problem: OfferProblem, mask: Mask, value: float, watch: Watch) -> list[tuple[float, Mask]]:
     """Improve an offer while a single change pays by the model; return the better offers on the way, best first."""
     steps: list[tuple[float, Mask]] = []
     while not watch("single changes"):
-        best = next(iter(single_changes(problem, held, value, watch)), None)
+        best = next(iter(single_changes(problem, mask, value, watch)), None)
         if best is None or best.gain <= least_gain(problem):
             break
-        held, value = mask_of(problem, best.offer), best.value
-        steps.insert(0, (value, held))
+        mask, value = mask_of(problem, best.offer), best.value
+        steps.insert(0, (value, mask))
     return steps
 
 

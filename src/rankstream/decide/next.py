@@ -126,19 +126,19 @@ def next_offer(
         raise ValueError(f"Unknown way {how!r} to choose the next offer: use 'thompson', 'greedy' or 'ucb'.")
     whole_number("redraws", redraws, least=2)
     number_between("optimism", optimism, 0.0)
-    held = counts if isinstance(counts, ChoiceCounts) else getattr(counts, "counts", None)
-    if not isinstance(held, ChoiceCounts):
+    mask = counts if isinstance(counts, ChoiceCounts) else getattr(counts, "counts", None)
+    if not isinstance(mask, ChoiceCounts):
         raise ValueError("There are no counts to learn from: give ChoiceCounts, or a Live that has observed choices.")
-    offers = held.assortments
+    offers = mask.assortments
     everywhere = None if offers.no_choice_code is None else offers.items[offers.no_choice_code]
     items = SimpleNamespace(items=offers.items, no_choice=everywhere)  # before there is a model
     problem = make_problem(items, margins, **constraints)
     random = np.random.default_rng(whole_number("seed", seed))
-    if not held.observations:
+    if not mask.observations:
         return _at_random(problem, random)
-    if sentence := contradiction(held):
+    if sentence := contradiction(mask):
         warnings.warn(sentence, stacklevel=2)
-    learner = _Learner(observed(held), method, seed, start, watch or unwatched)
+    learner = _Learner(observed(mask), method, seed, start, watch or unwatched)
     if how == "ucb":
         return _optimistic(problem, learner, redraws, optimism, random, budget)
     model = learner.fit(redrawn(learner.counts, random) if how == "thompson" else learner.counts)
@@ -214,21 +214,21 @@ def _optimistic(
         done += 1
     spread = np.sqrt(np.maximum(squares - sums**2 / max(1, done), 0.0) / max(1, done - 1))
     best = scan(replace(middle, values=middle.values + optimism * spread), problem)
-    held, fitted = best.offers[0], replace(problem, model=model)
-    verify_feasible(problem, [held], "ucb")
-    plain = float(values(fitted, [held])[0])
+    mask, fitted = best.offers[0], replace(problem, model=model)
+    verify_feasible(problem, [mask], "ucb")
+    plain = float(values(fitted, [mask])[0])
     verify_order(plain, best.values[0], tolerance_of(problem), "the value, and the value with optimism", "ucb")
     found = decide(fitted, 1, budget, learner.seed, learner.watch)
-    return NextOffer(problem.offer(held), problem.labels(held), "ucb", found, learner.guides, learner.last)
+    return NextOffer(problem.offer(mask), problem.labels(mask), "ucb", found, learner.guides, learner.last)
 
 
 def _at_random(problem: OfferProblem, random: np.random.Generator) -> NextOffer:
     """Return a first offer, before any data: items are added in random order while that is feasible."""
-    held = some_offer(problem)
+    mask = some_offer(problem)
     for code in random.permutation(problem.free).tolist():
-        more = held.copy()
+        more = mask.copy()
         more[code] = True
         if problem.is_feasible(more):
-            held = more
-    verify_feasible(problem, [held], "a first offer at random")
-    return NextOffer(problem.offer(held), problem.labels(held), "at random, before any data")
+            mask = more
+    verify_feasible(problem, [mask], "a first offer at random")
+    return NextOffer(problem.offer(mask), problem.labels(mask), "at random, before any data")

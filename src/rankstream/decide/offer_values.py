@@ -91,8 +91,8 @@ def values(problem: OfferProblem, offers: Sequence[Mask], model: Any = None) -> 
     if tuple(used.items) != problem.items:
         gain = dict(zip(problem.items, margins.tolist(), strict=True))
         margins = np.array([gain[item] for item in used.items])
-    earned = earnings(used, [problem.labels(held) for held in offers], margins)
-    listing: Vec = np.array([float(problem.costs[held].sum()) for held in offers])
+    earned = earnings(used, [problem.labels(mask) for mask in offers], margins)
+    listing: Vec = np.array([float(problem.costs[mask].sum()) for mask in offers])
     return earned - listing
 
 

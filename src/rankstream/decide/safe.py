@@ -164,17 +164,17 @@ class _WorstCases:
         self.limits, self.feasible = Limits(0.1 * accuracy, watch=watch), True
         self.gain = dict(zip(problem.items, problem.margins.tolist(), strict=True))
 
-    def __call__(self, held: Mask) -> tuple[float, RankingModel]:
+    def __call__(self, mask: Mask) -> tuple[float, RankingModel]:
         """Return the proven worst value of an offer, and its model."""
-        menu = self.problem.labels(held)
+        menu = self.problem.labels(mask)
         worst, fits = self.plausible.worst(menu, np.array([self.gain[item] for item in menu]), self.limits)
         self.feasible &= fits
-        return worst.bound - float(self.problem.costs[held].sum()), worst.model
+        return worst.bound - float(self.problem.costs[mask].sum()), worst.model
 
 
 def _search(problem: OfferProblem, cases: _WorstCases, most: int, best: Decision) -> SafeOffer:
     """Add scenarios until the guarantee of some offer meets the bound for all offers."""
-    offer, close = best.held, cases.close
+    offer, close = best.offer_mask, cases.close
     low, worst = cases(offer)
     best_low, safest, table = low, (low, offer, worst), None
     bound, number = np.inf, 0
@@ -203,15 +203,14 @@ def _search(problem: OfferProblem, cases: _WorstCases, most: int, best: Decision
 
 def _verify(problem: OfferProblem, safest: tuple[float, Mask, RankingModel], bound: float, close: float) -> None:
     """Check the offer, its worst case by the worst model, and that the bound is not below its guarantee."""
-    (low, held, worst), engine = safest, "safe offer"
-    verify_feasible(problem, [held], engine)
-    by_worst, close = float(values(problem, [held], worst)[0]), max(close, tolerance_of(problem))
+    (low, mask, worst), engine = safest, "safe offer"
+    verify_feasible(problem, [mask], engine)
+    by_worst, close = float(values(problem, [mask], worst)[0]), max(close, tolerance_of(problem))
     verify_order(low, by_worst, close, "the guarantee, and the worst model", engine)
     verify_order(low, bound, close, "the guarantee, and the bound", engine)
 
 
 def _in_order(model: RankingModel, problem: OfferProblem) -> RankingModel:
-    """Return the same rankings with items numbered as in the problem."""
     if model.items == problem.items:
         return model
     number = np.array([problem.items.index(item) for item in model.items])

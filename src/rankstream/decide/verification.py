@@ -33,9 +33,9 @@ def verify_answer(
     """Check that offers are different and feasible, best first, worth what the model predicts, and within the bound."""
     close = tolerance_of(problem)
     verify_feasible(problem, offers, engine)
-    for held, stated, predicted in zip(offers, worths, values(problem, offers).tolist(), strict=True):
+    for mask, stated, predicted in zip(offers, worths, values(problem, offers).tolist(), strict=True):
         if not abs(stated - predicted) <= close:
-            offer = problem.labels(held)
+            offer = problem.labels(mask)
             raise _wrong(engine, f"the offer {offer!r} is worth {predicted:.9g} by the model, not {stated:.9g}")
     if any(not later <= earlier + close for earlier, later in pairwise(worths)):
         raise _wrong(engine, "a runner-up is worth more than an offer before it")
@@ -45,11 +45,11 @@ def verify_answer(
 
 def verify_feasible(problem: OfferProblem, offers: Sequence[Mask], engine: str) -> None:
     """Check that there are offers, that they differ, and that each meets all constraints."""
-    if not len(offers) or len({held.tobytes() for held in offers}) < len(offers):
+    if not len(offers) or len({mask.tobytes() for mask in offers}) < len(offers):
         raise _wrong(engine, "there is no offer, or one offer twice")
-    for held in offers:
-        if not problem.is_feasible(held):
-            raise _wrong(engine, f"the offer {problem.labels(held)!r} breaks a constraint")
+    for mask in offers:
+        if not problem.is_feasible(mask):
+            raise _wrong(engine, f"the offer {problem.labels(mask)!r} breaks a constraint")
 
 
 def verify_order(low: float, high: float, close: float, what: str, engine: str) -> None:

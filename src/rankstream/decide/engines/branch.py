@@ -180,7 +180,6 @@ class Branching:
         self.open += sorted(parts, key=lambda part: part.bound)
 
     def _shrunk(self, node: Node, state: Bytes) -> Node:
-        """Return the same part with lists of undecided items only."""
         codes = np.flatnonzero(state == FREE)
         local = state[node.codes]
         place = np.cumsum(local == FREE) - 1
@@ -212,23 +211,23 @@ class Branching:
         paid_back = float(self.row_price @ self.rules.rows.slack(inside))  # for the unused part of each limit
         for value, pick in zip(best.tolist(), picks.tolist(), strict=True):
             if value + node.constant - paid_back > threshold:
-                held = inside.astype(np.int8)
-                held[codes] = [1 - (pick >> bit & 1) for bit in range(bits)]
-                self.found[held.tobytes()] = self.lists.value(held)
+                mask = inside.astype(np.int8)
+                mask[codes] = [1 - (pick >> bit & 1) for bit in range(bits)]
+                self.found[mask.tobytes()] = self.lists.value(mask)
 
     def _round(self, node: Node, offer: Vec, slots: int) -> None:
         """Round the relaxed offer, and improve it by local search if it is good enough."""
-        held = (node.state == IN).astype(np.int8)
-        held[node.codes[np.argsort(-offer, kind="stable")[: min(slots, int((offer > 0.5).sum()))]]] = 1
-        if held.tobytes() in self.found or not list_kernels.fits(held, self.rules.arrays):
+        mask = (node.state == IN).astype(np.int8)
+        mask[node.codes[np.argsort(-offer, kind="stable")[: min(slots, int((offer > 0.5).sum()))]]] = 1
+        if mask.tobytes() in self.found or not list_kernels.fits(mask, self.rules.arrays):
             return
         best = max(self.found.values(), default=-np.inf)
-        if self.lists.value(held) > best - 0.02 * abs(best):
-            climb(self.lists, self.rules, held, self.found)
+        if self.lists.value(mask) > best - 0.02 * abs(best):
+            climb(self.lists, self.rules, mask, self.found)
 
-    def _keep(self, held: Bytes) -> None:
-        if list_kernels.fits(held, self.rules.arrays):
-            self.found[held.tobytes()] = self.lists.value(held)
+    def _keep(self, mask: Bytes) -> None:
+        if list_kernels.fits(mask, self.rules.arrays):
+            self.found[mask.tobytes()] = self.lists.value(mask)
 
 
 def chargeable(rows: Rows) -> Codes:

@@ -69,7 +69,7 @@ class Cells:
         terms = np.append(numbers, 0.0)[self.digits, np.newaxis]
         return table_kernels.cell_sums(terms, self.sizes, 0, self.sizes.size)[:, 0]
 
-    def held(self, cell: int) -> Mask:
+    def mask(self, cell: int) -> Mask:
         """Return for every item of the model whether it is in a cell's offer."""
         inside: Mask = self.problem.state == IN
         values = np.unravel_index(cell, tuple(self.sizes)) if self.ladders else ()
@@ -83,7 +83,7 @@ class Cells:
         problem, everything = self.problem, np.arange(len(self.problem.items))
         rules = problem.rules.left(everything, problem.state == IN)
         best, picks, by_size, feasible = best_cells(values, self.digits, self.sizes, problem.costs, rules, top)
-        return best, [self.held(int(cell)) for cell in picks], by_size, feasible
+        return best, [self.mask(int(cell)) for cell in picks], by_size, feasible
 
 
 def best_cells(

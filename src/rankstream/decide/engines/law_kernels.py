@@ -212,18 +212,18 @@ def add_chain(
     n, bits = arrival.size, codes.size
     stack = np.zeros((bits + 1, n, n))
     chance, gain, mass = np.zeros(n), np.zeros(n), np.zeros(n)
-    held = np.zeros(n, dtype=np.int8)
+    on_offer = np.zeros(n, dtype=np.int8)
     for mask in range(reach.shape[0]):
         size = 0
         for b in range(bits):
-            held[codes[b]] = mask >> b & 1
+            on_offer[codes[b]] = mask >> b & 1
             size += mask >> b & 1
         if mask:
             # the set without its lowest bit was the last one of its size: it still stands in the stack
             new = codes[lowest(mask)]
-            held[new] = 0
-            absorb(moves, held, stack[size - 1], new, stack[size])
-            held[new] = 1
+            on_offer[new] = 0
+            absorb(moves, on_offer, stack[size - 1], new, stack[size])
+            on_offer[new] = 1
         hits, state = stack[size], state_of[mask]
         top = -np.inf
         for i in range(n):
@@ -231,10 +231,10 @@ def add_chain(
         for t in range(first[state], first[state + 1]):
             gain[items[t]] = values[following[t], items[t]] - costs[t]
         for i in range(n):
-            if not held[i]:
+            if not on_offer[i]:
                 top = max(top, gain[i])
         for i in range(n):
-            gain[i] = 0.0 if held[i] else np.exp(gain[i] - top)
+            gain[i] = 0.0 if on_offer[i] else np.exp(gain[i] - top)
             mass[i] = 0.0
         for last in range(-1, bits):
             # the empty set has no last item: -1 stands for arriving
@@ -250,7 +250,7 @@ def add_chain(
             for i in range(n):
                 mass[i] += here * chance[i] / total
         for i in range(n):
-            if held[i] or mass[i] == 0.0:
+            if on_offer[i] or mass[i] == 0.0:
                 continue
             bit = bit_of[i]
             if bit >= 0:
@@ -269,30 +269,30 @@ def chain_table(arrival: Vec, moves: Vec, codes: Codes, free: int, margins: Vec,
     """
     n = arrival.size
     stack, met = np.zeros((free + 1, n, n)), np.zeros((free + 1, n))
-    held = np.zeros(n, dtype=np.int8)
+    on_offer = np.zeros(n, dtype=np.int8)
     met[0] = arrival
     work = np.zeros((n, n))
     for k in range(free, codes.size):
         new = codes[k]
-        absorb(moves, held, stack[0], new, work)
+        absorb(moves, on_offer, stack[0], new, work)
         stack[0] = work
-        held[new] = 1
+        on_offer[new] = 1
         through = met[0, new]
         for c in range(n):
-            met[0, c] = 0.0 if held[c] else met[0, c] + through * work[new, c]
+            met[0, c] = 0.0 if on_offer[c] else met[0, c] + through * work[new, c]
     for mask in range(table.size):
         size = 0
         for b in range(free):
-            held[codes[b]] = mask >> b & 1
+            on_offer[codes[b]] = mask >> b & 1
             size += mask >> b & 1
         if mask:
             new = codes[lowest(mask)]
-            held[new] = 0
-            absorb(moves, held, stack[size - 1], new, stack[size])
-            held[new] = 1
+            on_offer[new] = 0
+            absorb(moves, on_offer, stack[size - 1], new, stack[size])
+            on_offer[new] = 1
             through = met[size - 1, new]
             for c in range(n):
-                met[size, c] = 0.0 if held[c] else met[size - 1, c] + through * stack[size, new, c]
+                met[size, c] = 0.0 if on_offer[c] else met[size - 1, c] + through * stack[size, new, c]
         total = 0.0
         for c in range(n):
             total += met[size, c] * margins[c]

@@ -40,14 +40,14 @@ class Lists:
         """The arguments of the kernels."""
         return kernels.WishLists(self.start, self.item, self.weight, self.end, self.margin)
 
-    def value(self, held: Bytes) -> float:
+    def value(self, mask: Bytes) -> float:
         """Return the expected margin minus listing costs of some free items with the required ones."""
-        return kernels.earned(self.arrays, held) - float(self.cost @ held) - self.fixed_cost
+        return kernels.earned(self.arrays, mask) - float(self.cost @ mask) - self.fixed_cost
 
-    def whole(self, problem: OfferProblem, held: Bytes) -> Mask:
+    def whole(self, problem: OfferProblem, mask: Bytes) -> Mask:
         """Return for every item of the model whether it is in the offer."""
         inside: Mask = problem.state == IN
-        inside[self.free[held > 0]] = True
+        inside[self.free[mask > 0]] = True
         return inside
 
 
@@ -78,12 +78,12 @@ def make_lists(model: RankingModel, problem: OfferProblem) -> Lists:
     )  # fmt: skip
 
 
-def climb(lists: Lists, rules: Rules, held: Bytes, found: Found, watch: Watch = unwatched) -> None:
+def climb(lists: Lists, rules: Rules, mask: Bytes, found: Found, watch: Watch = unwatched) -> None:
     """Improve a feasible offer until no single change helps; add every step to ``found``."""
-    steps, values = np.zeros((STEPS_AT_ONCE, held.size), dtype=np.int8), np.zeros(STEPS_AT_ONCE)
+    steps, values = np.zeros((STEPS_AT_ONCE, mask.size), dtype=np.int8), np.zeros(STEPS_AT_ONCE)
     arguments = lists.arrays, rules.arrays, lists.cost, MIN_GAIN
     while True:
-        done = kernels.climb(*arguments, held, steps, values)
+        done = kernels.climb(*arguments, mask, steps, values)
         for number in range(done):
             found[steps[number].tobytes()] = float(values[number]) - lists.fixed_cost
         if done < STEPS_AT_ONCE or watch("local search"):
@@ -102,17 +102,17 @@ def local_search(
     rules = problem.free_rules
     found: Found = {}
     for number in range(starts):
-        held = np.zeros(n, dtype=np.int8)
+        mask = np.zeros(n, dtype=np.int8)
         if number:
             for code in random.permutation(n)[: max(1, rules.most)]:
-                held[code] = 1
-                if not kernels.fits(held, rules.arrays):
-                    held[code] = 0
-        if not kernels.fits(held, rules.arrays):
+                mask[code] = 1
+                if not kernels.fits(mask, rules.arrays):
+                    mask[code] = 0
+        if not kernels.fits(mask, rules.arrays):
             if found:
                 continue
-            held = some_offer(problem)[lists.free].astype(np.int8)
-        climb(lists, rules, held, found, watch)
+            mask = some_offer(problem)[lists.free].astype(np.int8)
+        climb(lists, rules, mask, found, watch)
         if watch("local search"):
             break
     return found

@@ -46,20 +46,20 @@ class SortingSearch:
         low, high = max(0, self.least - taken), min(free.size, self.most - taken)
         if low > high:
             return None
-        held, value = inside.copy(), -np.inf
-        held[free[np.argsort(-self.margins[free], kind="stable")[:low]]] = True
-        while (now := self.earned(held)) > value:
-            value, best = now, held
+        mask, value = inside.copy(), -np.inf
+        mask[free[np.argsort(-self.margins[free], kind="stable")[:low]]] = True
+        while (now := self.earned(mask)) > value:
+            value, best = now, mask
             terms = (self.margins[free] - value) * self.attraction[free]
             order = np.argsort(-terms, kind="stable")
             size = min(max(low, int((terms > 0.0).sum())), high)
-            held = inside.copy()
-            held[free[order[:size]]] = True
+            mask = inside.copy()
+            mask[free[order[:size]]] = True
         return value, best
 
-    def earned(self, held: Mask) -> float:
+    def earned(self, mask: Mask) -> float:
         """Return what an offer earns."""
-        there = held.copy()
+        there = mask.copy()
         if self.nothing >= 0:
             there[self.nothing] = True
         whole = float(self.attraction[there].sum())
@@ -72,15 +72,15 @@ class SortingSearch:
         offers: list[tuple[float, Mask]] = []
         number = 0
         while waiting and len(offers) < top:
-            worth, _, fixed, held = heapq.heappop(waiting)
-            offers.append((-worth, held))
+            worth, _, fixed, mask = heapq.heappop(waiting)
+            offers.append((-worth, mask))
             if len(offers) == top or watch(f"{len(offers)} offers, the last worth {-worth:.6g}"):
                 break
             for code in np.flatnonzero(fixed == FREE).tolist():
                 flipped = fixed.copy()
-                flipped[code] = OUT if held[code] else IN
+                flipped[code] = OUT if mask[code] else IN
                 fixed = fixed.copy()
-                fixed[code] = IN if held[code] else OUT
+                fixed[code] = IN if mask[code] else OUT
                 rival = self.best(flipped)
                 if rival is not None:
                     number += 1

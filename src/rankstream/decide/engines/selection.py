@@ -95,7 +95,7 @@ def polished(problem: OfferProblem, answer: EngineAnswer, top: int, watch: Watch
     better = improve(problem, answer.offers[0], answer.values[0], watch)
     if not better:
         return answer
-    known = {held.tobytes() for _, held in better}
+    known = {mask.tobytes() for _, mask in better}
     rest = [pair for pair in zip(answer.values, answer.offers, strict=True) if pair[1].tobytes() not in known]
     worths, offers = map(list, zip(*[*better, *rest][: max(1, top)], strict=True))
     return replace(answer, offers=offers, values=worths, bound=max(answer.bound, worths[0]))
@@ -126,21 +126,21 @@ def by_sorting(problem: OfferProblem, top: int, watch: Watch) -> EngineAnswer:
     pairs = logit.sorting(problem).ranked(problem.state, max(1, top), watch)
     worth = [value for value, _ in pairs]
     sizes = partial(logit.best_by_size, problem)
-    return EngineAnswer([held for _, held in pairs], worth, worth[0], True, "sorting", sizes, sizes_quick=True)
+    return EngineAnswer([mask for _, mask in pairs], worth, worth[0], True, "sorting", sizes, sizes_quick=True)
 
 
 def one_by_one(problem: OfferProblem, top: int) -> EngineAnswer:
     """Evaluate every offer with the model."""
     cells = Cells(problem)
-    every = sorted((cells.held(cell) for cell in range(cells.count)), key=np.sum)  # the smallest wins ties
-    offers = [held for held in every if problem.is_feasible(held)]
+    every = sorted((cells.mask(cell) for cell in range(cells.count)), key=np.sum)  # the smallest wins ties
+    offers = [mask for mask in every if problem.is_feasible(mask)]
     if not offers:
         raise ValueError("No offer meets all constraints: relax a size, a capacity or a pair.")
     worth = values(problem, offers)
     order = np.argsort(-worth, kind="stable")[: max(1, top)].tolist()
     sizes: dict[int, float] = {}
-    for held, value in zip(offers, worth.tolist(), strict=True):
-        sizes[int(held.sum())] = max(value, sizes.get(int(held.sum()), -np.inf))
+    for mask, value in zip(offers, worth.tolist(), strict=True):
+        sizes[int(mask.sum())] = max(value, sizes.get(int(mask.sum()), -np.inf))
     best = float(worth[order[0]])
     return EngineAnswer(
         [offers[n] for n in order], worth[order].tolist(), best, True, "all offers, one by one",
@@ -203,8 +203,8 @@ def by_sampling(problem: OfferProblem, top: int, budget: float, seed: int, watch
     best = sorted(search.found.items(), key=lambda pair: -pair[1])[: max(top, N_CANDIDATES)]
     offers = [lists.whole(problem, np.frombuffer(key, dtype=np.int8)) for key, _ in best]
     first = float(values(plain, offers[:1])[0])
-    better = [held for _, held in improve(plain, offers[0], first, watch)][:N_CANDIDATES]
-    offers = list({held.tobytes(): held for held in (*better, *offers)}.values())
+    better = [mask for _, mask in improve(plain, offers[0], first, watch)][:N_CANDIDATES]
+    offers = list({mask.tobytes(): mask for mask in (*better, *offers)}.values())
     worth = values(problem, offers)
     order = np.argsort(-worth, kind="stable")[: max(1, top)].tolist()
     bound = max(most_possible(problem), float(worth[order[0]]))

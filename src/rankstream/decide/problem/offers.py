@@ -108,10 +108,10 @@ class OfferProblem:
     @property
     def always(self) -> Mask:
         """The items of every offer: required items and the no-choice item."""
-        held: Mask = self.state == IN
+        offer_mask: Mask = self.state == IN
         if self.nothing >= 0:
-            held[self.nothing] = True
-        return held
+            offer_mask[self.nothing] = True
+        return offer_mask
 
     @cached_property
     def rules(self) -> Rules:
@@ -137,20 +137,24 @@ class OfferProblem:
             return self
         return replace(self, model=EntropyModel(model.prior, model.assortments, np.zeros_like(model.duals)))
 
-    def is_feasible(self, held: Mask) -> bool:
-        """Whether an offer meets all constraints; ``held`` is a mask of its items."""
-        held = held.copy()
+    def is_feasible(self, offer_mask: Mask) -> bool:
+        """Whether an offer meets all constraints; ``offer_mask`` is a mask of its items."""
+        offer_mask = offer_mask.copy()
         if self.nothing >= 0:
-            held[self.nothing] = False
-        return bool(held[self.state == IN].all() and not held[self.state == OUT].any() and self.rules.allow(held))
+            offer_mask[self.nothing] = False
+        return bool(
+            offer_mask[self.state == IN].all()
+            and not offer_mask[self.state == OUT].any()
+            and self.rules.allow(offer_mask)
+        )
 
-    def offer(self, held: Mask) -> tuple[Label, ...]:
+    def offer(self, offer_mask: Mask) -> tuple[Label, ...]:
         """Return the items of an offer in the model's order, without the no-choice item."""
-        return tuple(self.items[code] for code in np.flatnonzero(held))
+        return tuple(self.items[code] for code in np.flatnonzero(offer_mask))
 
-    def labels(self, held: Mask) -> tuple[Label, ...]:
+    def labels(self, offer_mask: Mask) -> tuple[Label, ...]:
         """Return the items of an offer in the model's order, and last the no-choice item, if there is one."""
-        items = self.offer(held)
+        items = self.offer(offer_mask)
         return items if self.nothing < 0 else (*items, self.items[self.nothing])
 
     def by_item(self, numbers: Mapping[Label, float]) -> dict[Label, float]:
@@ -218,7 +222,6 @@ def make_problem(
 
 
 def _spaces(names: ItemNames, space: Numbers | None, capacity: float | None) -> Vec:
-    """Return the space that each item takes."""
     spaces = number_vector("space", names.items, names.at_levels("space", space), names.leave)
     if (spaces < 0.0).any():
         bad = int(np.argmin(spaces))
@@ -255,7 +258,6 @@ def _states(names: ItemNames, must: Iterable[Label], never: Iterable[Label]) -> 
 
 
 def _pairs(name: str, names: ItemNames, pairs: Pairs) -> list[tuple[list[int], list[int]]]:
-    """Return the item numbers of both sides of each pair."""
     raw: list[Any] = list(pairs.items()) if isinstance(pairs, Mapping) else list(pairs)
     if len(raw) == 2 and not any(isinstance(pair, tuple | list) for pair in raw):
         raw = [tuple(raw)]  # one pair, not in a list
@@ -299,7 +301,7 @@ def some_offer(problem: OfferProblem) -> Mask:
     """Return any feasible offer, by an integer program; raise a ValueError if there is none."""
     from scipy.optimize import Bounds, LinearConstraint, milp  # rarely needed, and slow to import
 
-    held: Mask = problem.state == IN
+    offer_mask: Mask = problem.state == IN
     rules = problem.free_rules
     if problem.free.size:
         table = np.vstack([np.ones(problem.free.size), rules.space, rules.rows.factors])
@@ -307,7 +309,7 @@ def some_offer(problem: OfferProblem) -> Mask:
         limits = LinearConstraint(table, np.append(rules.least, np.full(most.size - 1, -np.inf)), most)
         result = milp(problem.costs[problem.free], integrality=1, bounds=Bounds(0, 1), constraints=limits)
         if result.x is not None:
-            held[problem.free[result.x > 0.5]] = True
-    if not problem.is_feasible(held):
+            offer_mask[problem.free[result.x > 0.5]] = True
+    if not problem.is_feasible(offer_mask):
         raise ValueError("No offer meets all constraints: relax a size, a capacity or a pair.")
-    return held
+    return offer_mask

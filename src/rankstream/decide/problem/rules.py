@@ -123,10 +123,10 @@ class Rules:
         """The arguments of the kernels."""
         return RuleArrays(self.space, self.capacity, self.least, self.most, *self.rows.sparse, self.rows.limits)
 
-    def allow(self, held: Mask) -> bool:
+    def allow(self, mask: Mask) -> bool:
         """Whether an offer meets all rules."""
-        fits = self.least <= int(held.sum()) <= self.most and float(self.space[held].sum()) <= self.capacity
-        return fits and bool((self.rows.slack(held) >= 0).all())
+        fits = self.least <= int(mask.sum()) <= self.most and float(self.space[mask].sum()) <= self.capacity
+        return fits and bool((self.rows.slack(mask) >= 0).all())
 
     def left(self, codes: Codes, inside: Mask) -> "Rules":
         """Return the rules for some items, with those ``inside`` in the offer and all others out."""
