@@ -15,7 +15,7 @@ import strategies
 from oracle_problems import OneColumn
 from rankstream import distances, methods, oracles
 from rankstream._core.types import Vec
-from rankstream.columns import corrective
+from rankstream.columns import corrective, master
 from rankstream.columns.master import GrowingProgram, LinearMaster
 from rankstream.data import simulate
 from rankstream.distances import Distance
@@ -214,6 +214,12 @@ def test_there_are_two_stopping_rules() -> None:
 def test_the_linear_master_says_when_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GrowingProgram, "_status", lambda _: "Infeasible")
     with pytest.raises(RuntimeError, match="its status is 'Infeasible'"):
+        corrective.fit_nearest(OFFERS, IMPOSSIBLE, "l1")
+
+
+def test_a_program_that_cycles_ends_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(master, "MAX_PIVOTS_PER_SIDE", 0)
+    with pytest.raises(RuntimeError, match="Iteration limit reached"):
         corrective.fit_nearest(OFFERS, IMPOSSIBLE, "l1")
 
 

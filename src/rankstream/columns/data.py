@@ -92,7 +92,6 @@ class ColumnFinder:
         return FoundColumns(self._latest, bound, bound == value)
 
     def _cheapest_rows(self, costs: Vec, rankings: Codes) -> Codes:
-        """Return the cheapest rankings if there are too many."""
         if len(rankings) <= self._max_columns:
             return rankings
         order = np.argsort(self._values(costs, rankings), kind="stable")

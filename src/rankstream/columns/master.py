@@ -12,6 +12,7 @@ from rankstream.models.nearest import winning_coordinates
 from rankstream.oracles.milp import quiet_highs
 
 FEASIBILITY_TOLERANCE = 1e-9  # of HiGHS; a ranking that gains less is not added
+MAX_PIVOTS_PER_SIDE = 100  # of a program's rows and columns; beyond, the simplex method most likely cycles
 Norm = Literal["l1", "linf"]
 
 
@@ -81,6 +82,8 @@ class GrowingProgram:
 
     def solve(self) -> tuple[Vec, Vec]:
         """Return the weights of the added columns, at least 0 and summing to 1, and the duals of all rows."""
+        max_pivots = MAX_PIVOTS_PER_SIDE * (self.highs.getNumRow() + self.highs.getNumCol())
+        self.highs.setOptionValue("simplex_iteration_limit", max_pivots)  # HiGHS has none of its own
         self.highs.run()
         if self._status() != "Optimal":
             self.highs.clearSolver()  # the basis may be at fault
@@ -163,7 +166,6 @@ class LinearMaster:
         self._program = self._empty(self._scale * target[self._places])
 
     def _empty(self, aim: Vec) -> GrowingProgram:
-        """Return the program without rankings."""
         size, free = aim.size, np.full(aim.size, np.inf)
         if self.norm == "l1":
             costs, lower, upper = np.ones(2 * size), aim, aim

@@ -195,7 +195,6 @@ class _Interior:
 
 
 def _longest(values: Vec, move: Vec) -> float:
-    """Return the longest step that keeps all values positive, at most 1."""
     down = move < 0.0
     return float(min(1.0, MAX_STEP_TO_BOUNDARY * (values[down] / -move[down]).min(initial=np.inf)))
 

@@ -101,7 +101,6 @@ class RangeSearch:
         return best
 
     def _costs(self, dual: Vec) -> Vec:
-        """Return the oracle's costs at a dual."""
         return np.concatenate((-dual, self.target))
 
     def _find_columns(self, dual: Vec) -> tuple[Codes, float]:
