@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import joblib
 import numpy as np
@@ -27,6 +28,7 @@ import rankstream as rs
 from rankstream import ChoiceCounts, Estimate, methods, models
 from rankstream.baselines import fit_latent_class, fit_markov_chain, fit_mle, fit_mnl
 from rankstream.models import ChoiceModel
+from rankstream.models.entropy import guides
 from truths import FEW_OFFERS, LARGE, TRUTHS, Make, ballots
 
 FIRST_SEED = 5001
@@ -44,8 +46,15 @@ def primal_dual(counts: ChoiceCounts) -> ChoiceModel:
     return model
 
 
+def with_plain_logit(counts: ChoiceCounts) -> ChoiceModel:
+    """Maximum entropy as it was before the logit among its base models was shrunk."""
+    with patch.object(guides, "fit_shrunk_logit", fit_mnl):
+        return models.fit_max_entropy(counts).model
+
+
 MODELS: dict[str, Fit] = {
     OURS: lambda counts: models.fit_max_entropy(counts).model,
+    "  plain logit": with_plain_logit,
     "  as in 0.2": lambda counts: models.fit_max_entropy(counts, "default").model,
     "  as in 0.2, stacked": lambda counts: models.fit_max_entropy(counts, "stacked").model,
     "mnl": fit_mnl,
@@ -80,9 +89,10 @@ def ratio(ours: np.ndarray[Any, Any], rival: np.ndarray[Any, Any]) -> tuple[floa
 
 
 def best_rival(cell: Sequence[Mapping[str, Any]], place: int) -> tuple[str, float, float]:
-    """The rival with the least mean error in a cell, and the ratio of ours to it."""
-    error = {model: np.array([row[model][place] for row in cell]) for model in (OURS, *RIVALS) if model in cell[0]}
-    best = min((model for model in error if model != OURS), key=lambda model: float(error[model].mean()))
+    """The rival with the least mean error in a cell, and the ratio of ours to it; without rivals, of our variants."""
+    rivals = [model for model in RIVALS if model in cell[0]] or [m for m in MODELS if m in cell[0] and m != OURS]
+    error = {model: np.array([row[model][place] for row in cell]) for model in (OURS, *rivals)}
+    best = min(rivals, key=lambda model: float(error[model].mean()))
     return best, *ratio(error[OURS], error[best])
 
 

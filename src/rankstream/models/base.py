@@ -14,7 +14,7 @@ from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.prices import PriceLevels
 from rankstream.models.answers import Substitution, missing_no_choice, substitution
-from rankstream.models.prices import Elasticities, demand_curve, elasticities, leaving_offer, levels_of, predict_at
+from rankstream.models.prices import Elasticities, demand_offers, elasticities, leaving_offer, levels_of, predict_at
 from rankstream.models.shrinkage import shrink_prediction
 
 DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, MemoryError)
@@ -122,7 +122,7 @@ class Model(ABC):
         >>> model.demand("tea", others={"no": None}), model.predict({"tea": 3.5, "no": None})
         ({3.0: 1.0, 4.0: 0.75}, {'tea': 0.875, 'no': 0.125})
         """
-        return demand_curve(self, item, others)
+        return {price: float(around.shares(self)[0]) for price, around in demand_offers(self, item, others).items()}
 
     def elasticities(self, offer: Mapping[Any, Any]) -> Elasticities:
         """Return the arc elasticities of an offer, own and cross, each from an item's level to its next dearer one."""

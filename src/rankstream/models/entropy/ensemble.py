@@ -66,14 +66,15 @@ class Stack:
     @property
     def logit_weight(self) -> float:
         """What the logit counts for, with or without a price."""
-        pairs = zip(self.guides, self.weights.tolist(), strict=True)
-        return float(sum(weight for guide, weight in pairs if guide.guide in (LOGIT, PRICED_LOGIT)))
+        return self._weight_of(LOGIT.family, PRICED_LOGIT.family)
 
     @property
     def pool_weight(self) -> float:
         """What the pool of other markets counts for."""
-        pairs = zip(self.guides, self.weights.tolist(), strict=True)
-        return float(sum(weight for guide, weight in pairs if guide.guide.family == POOL))
+        return self._weight_of(POOL)
+
+    def _weight_of(self, *families: str) -> float:
+        return float(sum(self.weights[k] for k, fitted in enumerate(self.guides) if fitted.guide.family in families))
 
     def refit(self, counts: ChoiceCounts, seed: int = 0, warm: bool = True, watch: Watch = unwatched) -> "Stack":
         """The same guides with the same weights, fitted to other counts; to those of other items only without ``warm``.
@@ -223,8 +224,6 @@ def _drop_behind(guides: Sequence[Guide], folds: Sequence[Fold]) -> Sequence[Gui
 
 
 class _Scored:
-    """What each guide predicted of the choices held out."""
-
     def __init__(self, guides: Sequence[Guide], folds: Sequence[Fold]) -> None:
         self.guides = guides = [guide for guide in guides if guide.name in folds[0].guides]
         predicted = [

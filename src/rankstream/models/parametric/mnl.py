@@ -13,6 +13,10 @@ from rankstream.data.observations import observed
 from rankstream.models.parametric.base import Fitted, fit_facts
 
 SMOOTHING = 0.5  # imaginary choices of each item: see ``fit_mnl``
+# of ``fit_shrunk_logit``; chosen on markets of benchmarks/truths.py, seeds 7001 to 7020
+SHRUNK_SMOOTHING = 0.1  # enough for an item that is never chosen: the prior does the rest
+PRIOR_SQUARES, PRIOR_EFFECTS = 0.25, 1.0  # one item effect seen in advance, of this square: the variance stays above 0
+MAX_VARIANCE_ROUNDS, VARIANCE_TOLERANCE = 50, 1e-3  # of the fixed point; the tolerance is relative
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,21 +65,37 @@ def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: i
     whole_number("seed", seed)
     data = observed(counts)
     offered, chosen = _with_imaginary_offer(data, smoothing)
-    utility = np.log(chosen.sum(axis=0) / offered.sum(axis=0))
-    shown = chosen.sum(axis=1)
-    converged, step_number = False, 0
-    while not converged and step_number < max_rounds:
-        step_number += 1
-        step, decrease = _newton_step(utility, offered, chosen, shown)
-        reach = float(np.ptp(step))
-        # log(1 + r) / r is a step length that cannot overshoot if the third derivative is at most r times the second
-        utility = utility + step * (np.log1p(reach) / reach if reach > 0.0 else 1.0)
-        utility -= utility.max()
-        converged = decrease <= 1e-18 * max(1.0, shown.sum())
-    attraction = np.exp(utility) / np.exp(utility).sum()
-    shares = logit_shares(attraction, data.assortments.indptr, data.assortments.members)
-    facts = fit_facts(data, shares, step_number, converged)
-    return LogitModel(**facts, n_parameters=len(attraction) - 1, attraction=attraction)
+    start = np.log(chosen.sum(axis=0) / offered.sum(axis=0))
+    return _model(data, *_climb(start, offered, chosen, np.zeros((len(start), len(start))), max_rounds))
+
+
+def fit_shrunk_logit(counts: ChoiceCounts) -> LogitModel:
+    """Fit a logit whose utilities are shrunk towards their mean, as far as the choices support it (empirical Bayes).
+
+    Utilities are normal around their mean; that of the no-choice item is free. MacKay's fixed point estimates their
+    variance: the sum of squared effects over the effective number of effects, ``sum(1 - posterior / prior variance)``,
+    with posterior variances by Laplace's approximation. With many choices, this is maximum likelihood.
+
+    Examples
+    --------
+    >>> from rankstream import Assortments
+    >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("pie", "cake")]), [6, 2, 1, 1])
+    >>> fit_mnl(counts).predict(("tea", "cake"))["tea"], fit_shrunk_logit(counts).predict(("tea", "cake"))["tea"]
+    (0.66..., 0.53...)
+    """
+    data = observed(counts)
+    offered, chosen = _with_imaginary_offer(data, SHRUNK_SMOOTHING)
+    utility = np.log((chosen.sum(axis=0) + SMOOTHING) / (offered.sum(axis=0) + SMOOTHING))
+    shrunk = (np.arange(len(utility)) != data.assortments.no_choice_code).astype(float)
+    deviation = np.diag(shrunk) - np.outer(shrunk, shrunk) / max(1.0, shrunk.sum())  # from their mean
+    variance, steps, converged = 1.0, 0, False
+    for _ in range(MAX_VARIANCE_ROUNDS):
+        utility, taken, climbed = _climb(utility, offered, chosen, deviation / variance)
+        steps += taken
+        before, variance = variance, _prior_variance(utility, offered, chosen.sum(axis=1), deviation, variance)
+        if converged := climbed and abs(variance - before) <= VARIANCE_TOLERANCE * before:
+            break
+    return _model(data, utility, steps, converged)
 
 
 def logit_shares(attraction: Vec, indptr: Codes, members: Codes) -> Vec:
@@ -102,14 +122,43 @@ def _with_imaginary_offer(data: ChoiceCounts, smoothing: float) -> tuple[Vec, Ve
     return offered, chosen
 
 
-def _newton_step(utility: Vec, offered: Vec, chosen: Vec, shown: Vec) -> tuple[Vec, float]:
-    """Return the step that maximises the likelihood's quadratic model, and twice the predicted gain."""
+def _climb(utility: Vec, offered: Vec, chosen: Vec, penalty: Vec, max_rounds: int = 200) -> tuple[Vec, int, bool]:
+    """Return the utilities of greatest likelihood less ``u @ penalty @ u / 2``, Newton's steps, and convergence."""
+    shown = chosen.sum(axis=1)
+    converged, step_number = False, 0
+    while not converged and step_number < max_rounds:
+        step_number += 1
+        expected, curvature = _curvature(utility, offered, shown)
+        gradient = chosen.sum(axis=0) - expected - penalty @ utility
+        scale = 1.0 / np.sqrt(expected)
+        step = scale * np.linalg.solve((curvature + penalty) * np.outer(scale, scale), gradient * scale)
+        reach = float(np.ptp(step))
+        # log(1 + r) / r is a step length that cannot overshoot if the third derivative is at most r times the second
+        utility = utility + step * (np.log1p(reach) / reach if reach > 0.0 else 1.0)
+        utility -= utility.max()
+        converged = float(gradient @ step) <= 1e-18 * max(1.0, shown.sum())
+    return utility, step_number, converged
+
+
+def _curvature(utility: Vec, offered: Vec, shown: Vec) -> tuple[Vec, Vec]:
+    """Return expected choices, and minus the likelihood's second derivative, made regular along equal utilities."""
     attraction = offered * np.exp(utility)
     shares = attraction / attraction.sum(axis=1, keepdims=True)
     expected = shown @ shares
-    gradient = chosen.sum(axis=0) - expected
     curvature = np.diag(expected) - (shares * shown[:, None]).T @ shares
-    scale = 1.0 / np.sqrt(expected)
-    fixed = curvature * np.outer(scale, scale) + np.outer(expected * scale, expected * scale) / expected.sum()
-    step = scale * np.linalg.solve(fixed, gradient * scale)
-    return step, float(gradient @ step)
+    return expected, curvature + np.outer(expected, expected) / expected.sum()
+
+
+def _prior_variance(utility: Vec, offered: Vec, shown: Vec, deviation: Vec, variance: float) -> float:
+    """Return the next variance of the fixed point."""
+    _, curvature = _curvature(utility, offered, shown)
+    posterior = float(np.trace(deviation @ np.linalg.inv(curvature + deviation / variance)))
+    effective = float(np.trace(deviation)) - posterior / variance
+    return (float(utility @ deviation @ utility) + PRIOR_SQUARES) / (effective + PRIOR_EFFECTS)
+
+
+def _model(data: ChoiceCounts, utility: Vec, steps: int, converged: bool) -> LogitModel:
+    attraction = np.exp(utility) / np.exp(utility).sum()
+    shares = logit_shares(attraction, data.assortments.indptr, data.assortments.members)
+    facts = fit_facts(data, shares, steps, converged)
+    return LogitModel(**facts, n_parameters=len(attraction) - 1, attraction=attraction)
