@@ -143,6 +143,16 @@ def test_intervals_of_a_market_come_from_the_choices_in_the_folder(folder: Path)
     assert "is not what the model was fitted to" not in run(*words, "--data", "rows.csv", cwd=folder).stderr
 
 
+def test_show_prints_the_stored_intervals_of_every_market(folder: Path) -> None:
+    words = ("fit", "rows.csv", "--by", "kind", "--method", "max-entropy", "--jobs", "1", "--no-pool")
+    assert run(*words, "--out", "kinds", cwd=folder).returncode == 0
+    shown = run("show", "kinds", cwd=folder).stdout
+    assert shown.count(" from 10 refits") == 2
+    assert shown.count("they ignore store, so they are too narrow") == 2
+    assert run(*words, "--out", "kinds", "--no-standard-errors", cwd=folder).returncode == 0
+    assert "10 refits" not in run("show", "kinds", cwd=folder).stdout
+
+
 def test_pictures_have_a_file_for_each_market_and_reports_one(folder: Path) -> None:
     rows = pd.read_csv(folder / "rows.csv")
     rows[rows["store"] != "Wells"].to_csv(folder / "some.csv", index=False)

@@ -11,7 +11,9 @@ import rankstream as rs
 from many_markets import choices, model_bytes
 from rankstream.data.readers.options import check_options
 from rankstream.data.readers.tallies import Tallies
+from rankstream.estimation.errors import REPLICATES, StoredErrors, describe_errors
 from rankstream.estimation.many import pooling
+from rankstream.estimation.many.markets import seed_of
 from rankstream.estimation.many.pooling import NodePool, Pools
 from rankstream.models.entropy.ensemble import fit_stack
 from rankstream.models.entropy.guides import LOGIT, UNIFORM
@@ -152,6 +154,30 @@ def test_a_pool_is_learned_kept_and_frozen(tmp_path: Path) -> None:
     again = Pools.load(out / "pool.json")
     again.save(tmp_path / "copy.json")
     assert (tmp_path / "copy.json").read_bytes() == (out / "pool.json").read_bytes()
+
+
+@pytest.mark.usefixtures("quick")
+def test_models_with_a_pool_store_the_errors_of_their_own_refits(tmp_path: Path) -> None:
+    rows, out = choices([f"store {number}" for number in range(4)], size=80), tmp_path / "out"
+    plain = rs.estimate_many(rows, "store", "max-entropy", 1, out)
+    assert all("errors" not in plain.model(key).about for key in plain)
+    files = model_bytes(out)
+    markets = rs.estimate_many(rows, "store", "max-entropy", 1, out, pool="keep", errors=True)
+    key = next(iter(markets))
+    model, seed, guide = markets.model(key), seed_of(key, 0), Pools.load(out / "pool.json").guide(key)
+    stored = StoredErrors.of(model)
+    assert stored is not None
+    assert guide is not None
+    method = rs.methods.MaxEntropy(prior=guide)
+    many = rs.Bootstrap(markets.counts(key), method, REPLICATES, seed, model=plain.model(key))
+    assert many.misfit.unseen > 0.0  # held-out offers have a say with a pool, too
+    expected = describe_errors(many)
+    for name in ("shares", "substitution"):
+        np.testing.assert_allclose(stored.content[name], expected[name], rtol=0.05, atol=1e-3)
+    assert rs.estimate_many(rows, "store", "max-entropy", 1, out, pool="keep").model(key).predict(
+        ("tea", "none")
+    ) == model.predict(("tea", "none"))
+    assert model_bytes(out) == files  # without errors, the models are what they were
 
 
 @pytest.mark.usefixtures("quick")

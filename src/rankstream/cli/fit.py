@@ -49,7 +49,7 @@ def fit(
     budget: Annotated[float | None, typer.Option(min=0.0)] = None,
     timeout: Annotated[float | None, typer.Option(min=0.0)] = None,
     tolerance: Annotated[float | None, typer.Option(min=0.0)] = None,
-    no_errors: Annotated[bool, typer.Option("--no-errors")] = False,
+    no_standard_errors: Annotated[bool, typer.Option("--no-standard-errors")] = False,
     offer: Annotated[str | None, typer.Option(rich_help_panel="Model")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for ties and starting points.")] = 0,
     as_json: AsJson = False,
@@ -68,15 +68,14 @@ def fit(
 
     Options:
     out: Output file (default: model.json); with --by, output folder (default: models).
-    budget: CPU seconds after which the best model so far is saved. Without it a fit ends when it is accurate;
-        nearest and primal-dual after 600 s, or 60 s with very many items.
-    timeout: The same limit in wall-clock seconds. The result then depends on how busy the machine is.
+    budget: CPU seconds after which the best model so far is saved (default: none; 600 for nearest and primal-dual, or
+        60 with very many items).
+    timeout: Like --budget, in wall-clock seconds. The result then depends on how busy the machine is.
     tolerance: Accuracy at which to stop (smaller is slower): log-likelihood per choice for max-entropy and mle,
         certified gap for nearest, mean absolute error for primal-dual.
-    no_errors: Do not store standard errors: a little faster, but 'show' has no intervals.
-    offer: With several --outside-share: the offer to predict, such as 'tea;cake' (default: all items).
-    outside_share: Assumed share of customers who bought nothing. Give several, such as 0.2,0.4, to see how much it
-        matters.
+    no_standard_errors: Do not store standard errors: a little faster, but 'show' has no intervals.
+    offer: With several values of --outside-share: the offer to predict, such as 'tea;cake' (default: all items).
+    outside_share: Assumed share of customers who bought nothing. Several, such as 0.2,0.4, show how much it matters.
     since: Ignore choices before this time, such as 2024-05-16 (needs a time column).
     half_life: Count older choices less: with 30d, half after 30 days (needs a time column).
     by: Fit one model for each value of these columns, such as store,category.
@@ -93,6 +92,7 @@ def fit(
         options |= {"Several shares in --outside-share": len(shares) > 1, "--budget": budget, "--timeout": timeout}
         refuse("many markets", options)
         how = {"method": method, "n_jobs": jobs, "out": out or Path("models"), "pool": pool, "seed": seed}
+        how["errors"] = not no_standard_errors
         fit_markets(data, by or "", first_share, as_json, **how)
         return
     out = out or Path("model.json")
@@ -107,7 +107,7 @@ def fit(
         seconds, wall_seconds = (None if limit is None else limit / max(1, len(shares)) for limit in (budget, timeout))
         fit_one = partial(
             fit_within, budget=seconds, timeout=wall_seconds, method=method, tolerance=tolerance, seed=seed,
-            errors=not no_errors, watch=tell,
+            errors=not no_standard_errors, watch=tell,
         )  # fmt: skip
         if shares:
             (counts, best), sensitivity = assumed(choices.counts, fit_one, shares, no_choice, offer)

@@ -202,7 +202,6 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         return self._shares(X)[:, sorted_order(self.items_)]
 
     def _shares(self, X: Any) -> Vec:
-        """The same with the items in the order of X; every row sums to 1."""
         offers, row_of = self._offers(X)
         table = self._table(offers, self._coded_model.probabilities(offers))
         table /= table.sum(axis=1, keepdims=True)
@@ -238,7 +237,6 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         return offers, row_of.ravel()
 
     def _table(self, offers: Assortments, values: Vec) -> Vec:
-        """Return a table with a row for each offer, and 0 for items not in it."""
         table = np.zeros((offers.n_offers, len(self.items_)))
         table[offers.owner, offers.members] = values
         return table

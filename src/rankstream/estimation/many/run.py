@@ -13,7 +13,7 @@ from typing import Any, Literal
 from rankstream._core.arguments import whole_number
 from rankstream._core.terminal import progress
 from rankstream._core.watch import Progress
-from rankstream.data.readers.markets import is_relation, parts_of_folder, read_markets, spill_relation, unused_in_parts
+from rankstream.data.readers.markets import parts_of_folder, read_markets, spill_relation, unused_in_parts
 from rankstream.data.readers.options import ReadOptions, check_options
 from rankstream.data.readers.problems import Problems
 from rankstream.data.readers.tallies import Tallies
@@ -62,7 +62,7 @@ def gather(source: Any, by: tuple[str, ...], how: ReadOptions, on_error: str, n_
             raise ValueError(f"No part of {source} can be read: {next(iter(tallies.failed.values()))}")
         tallies.unused = unused_in_parts([part for part in parts if part.market(by) not in tallies.failed], by, how)
         return tallies
-    if is_relation(source):
+    if type(source).__name__ == "DuckDBPyRelation":
         with TemporaryDirectory() as folder:
             path = Path(folder) / "relation.parquet"
             spill_relation(source, path)
@@ -80,6 +80,7 @@ def estimate_many(
     seed: int = 0,
     *,
     on_error: str = "stop",
+    errors: bool = False,
     **reading: Any,
 ) -> Markets:
     """Estimate a model for every market: every combination of values of some columns, such as store and category.
@@ -111,6 +112,8 @@ def estimate_many(
         Random seed.
     on_error : "stop" or "skip"
         Whether a bad record fails its market, or is skipped.
+    errors : bool
+        Whether to store standard errors with each maximum-entropy model (``StoredErrors``): about half as long again.
     **reading
         Options of ``read``: format, columns, contents, items, no_choice, outside_share, separator, encoding, sheet,
         prices, price_levels. By default, each market has a level for each of its prices. A number of levels is for all
@@ -151,7 +154,7 @@ def estimate_many(
         store.settle(settings)
         tallies.save(store.folder / COUNTS)
         pools = kept or (_pools(store, tallies, seed, n_jobs, tell) if pool else Pools({}, ()))
-        run = _Run(store, tallies, pools, method, seed, settings)
+        run = _Run(store, tallies, pools, method, seed, settings, errors)
         try:
             run.all(n_jobs, tell)
         finally:
@@ -175,8 +178,6 @@ def _pools(store: MarketStore, tallies: Tallies, seed: int, n_jobs: int, tell: P
 
 
 class _Run:
-    """One run over all markets."""
-
     def __init__(
         self,
         store: MarketStore,
@@ -185,9 +186,11 @@ class _Run:
         method: str | Method,
         seed: int,
         settings: dict[str, Any],
+        errors: bool,
     ) -> None:
         self.store, self.tallies, self.pools = store, tallies, pools
-        self.method, self.seed, self.settings = method, seed, settings
+        self.method, self.seed, self.errors = method, seed, errors
+        self.settings = settings | ({"errors": True} if errors else {})  # models without errors keep their digest
         known = {name: getattr(tallies.how, name) for name in REMEMBERED} | {"price_columns": tallies.how.prices}
         reading = {name: value for name, value in known.items() if isinstance(value, str | float)}
         fields = ("name", "kind", "sentence", "warning")  # not p-values, which depend on the order of rows
@@ -223,4 +226,6 @@ class _Run:
                 continue
             levels = self.tallies.levels.get(key)
             about = self.about | ({} if levels is None else {"prices": levels.to_content()})
-            yield Work(key, self.tallies.by, counts, seed_of(key, self.seed), self.method, digest, guide, about)
+            yield Work(
+                key, self.tallies.by, counts, seed_of(key, self.seed), self.method, digest, guide, about, self.errors
+            )

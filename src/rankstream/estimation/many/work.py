@@ -14,6 +14,7 @@ from rankstream.data.readers.markets import Partition
 from rankstream.data.readers.options import ReadOptions
 from rankstream.data.readers.sources.database import one_thread
 from rankstream.data.readers.tallies import Tallies
+from rankstream.estimation.errors import store_errors
 from rankstream.estimation.estimate import run_task
 from rankstream.estimation.many.markets import Market, MarketFit, bytes_digest, file_of
 from rankstream.estimation.methods import MaxEntropy, Method, make, pick
@@ -30,7 +31,8 @@ WORKER_ENDED = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
 class Work:
     """One market to fit: its key and its columns, counts, seed, method, and the digest of these.
 
-    ``pool`` is the pool it may borrow from; ``about`` are facts about the reading to store with its model.
+    ``pool`` is the pool it may borrow from; ``about`` are facts about the reading to store with its model; ``errors``
+    asks for standard errors beside them.
     """
 
     key: Market
@@ -41,6 +43,7 @@ class Work:
     digest: str
     pool: PoolGuide | None = None
     about: dict[str, Any] = field(default_factory=dict)
+    errors: bool = False
 
     def chosen(self, task: Task) -> Method:
         """Return the method; for maximum entropy, with the pool among its guides."""
@@ -65,6 +68,8 @@ def fit_market(work: Work) -> tuple[MarketFit, str | None]:
     try:
         task = Task(offers, work.counts, work.seed)
         fit = run_task(task, work.chosen(task))
+        if work.errors:
+            store_errors(fit, work.counts, work.seed, lambda _, __: False)
         certificate = fit.certificate
         text = fit.model.note(
             method=fit.method.name,

@@ -19,8 +19,6 @@ from rankstream.solver.runs import Estimate
 
 
 class _FittedMethod(ABC):
-    """Base class of parametric methods."""
-
     name: ClassVar[str]
     function: ClassVar[Callable[..., Fitted]]  # takes the settings as keywords, without the unit in their names
     prices: ClassVar[bool] = False  # whether it uses the prices in labels
@@ -40,7 +38,6 @@ class _FittedMethod(ABC):
         return self._model(task)
 
     def _model(self, task: Task) -> Fitted:
-        """Fit the model to static choices."""
         settings = {name.removesuffix("_nats"): value for name, value in vars(self).items()}
         return type(self).function(task.counts, **settings, seed=task.seed, watch=task.watch)
 
