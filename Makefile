@@ -113,6 +113,7 @@ fuzz: setup ## run every command on hostile files, ask the service odd things, a
 	nice $(BIN)/python benchmarks/fuzz.py --cases 2000
 	PYTHONPATH=tests/helpers nice $(BIN)/python benchmarks/fuzz_service.py --runs 40
 	nice $(BIN)/python benchmarks/certificates.py --cases 600
+	nice $(BIN)/python benchmarks/simulate_faults.py --seeds 1000
 
 reproduce: setup ## rerun the paper's computational study into experiments/results
 	$(BIN)/rankstream reproduce --out experiments/results
