@@ -39,7 +39,7 @@ def test_the_command_decides_as_the_function_does(folder: Path) -> None:
     assert found["proven"]
     assert [one["offer"] for one in found["runners_up"]] == [list(one.offer) for one in wanted.runners_up]
     text = call(folder, *words).stdout
-    assert "The search is proven: by this model, no feasible offer is worth more" in text
+    assert "Proven best: by this model, no feasible offer is worth more" in text
     assert "tea adds" in text
     assert "Best value by number of items" in text
     assert answer(folder, "--excludes", "cream:pie", "--at-least", 3)["offer"] != wanted.offer
@@ -94,7 +94,7 @@ def test_the_picture_is_drawn(folder: Path) -> None:
         ("item,margin\ntea,1\ncream,1\ncake,1\npie,1\n", ["--capacity", "3"], "add a column space"),
         (TABLE, ["--safe"], "add --data"),
         (TABLE, ["--safe", "--next", "--data", "DATA"], "cannot be combined"),
-        (TABLE, ["--next", "--how", "luck", "--data", "DATA"], "--how is 'luck'"),
+        (TABLE, ["--next", "--how", "luck", "--data", "DATA"], "--strategy is 'luck'"),
         (TABLE, ["--plot", "nowhere/x.png"], "The folder nowhere does not exist"),
     ],
 )

@@ -157,23 +157,33 @@ def panels_of(name: str) -> dict[str, list[str]]:
 
 def test_help_groups_options_and_shows_the_most_used_first() -> None:
     fit = panels_of("fit")
-    assert list(fit) == ["Arguments", "Model", "Reading the file", "Receipts", "Time", "Several markets", "Output"]
+    assert list(fit) == [
+        "Arguments",
+        "Model",
+        "Input format",
+        "Receipts",
+        "Older choices",
+        "Several markets",
+        "Running time",
+        "Output",
+    ]
     assert [options[0] for options in list(fit.values())[1:]] == [
         "--method",
         "--price-columns",
         "--stock",
         "--since",
         "--by",
+        "--budget",
         "--out",
     ]
     decide = panels_of("decide")
     assert list(decide)[1:] == [
         "Options",
         "Constraints",
-        "Reading the file",
+        "Input format",
         "Receipts",
-        "Time",
         "Several markets",
+        "Running time",
         "Output",
     ]
     assert decide["Options"][0] == "--margins"

@@ -57,7 +57,7 @@ def test_items_at_prices_from_a_table_of_costs(decide: Decide) -> None:
     said = decide()
     assert said.exit_code == 0, said.output
     assert said.output.startswith(
-        "Best according to the model: cake @ 5.00, tea @ 3.00: 163.4 per 100 customers\nThe se"
+        "Best according to the model: cake @ 5.00, tea @ 3.00: 163.4 per 100 customers\nProven best: by this model"
     )
     assert "Pricing tea at 3.50 instead of 3.00 would cost 16.8." in said.output
     content = json.loads(decide("--json").output)

@@ -45,7 +45,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
         ("plot", {"--kind": "segments|substitution|fit|shares", "--period": "hour|day"}),
         ("drift", {"--control": "holm|fdr"}),
         ("compare", {"--holdout": "assortments|choices|time"}),
-        ("decide", {"--how": "thompson|greedy|ucb"}),
+        ("decide", {"--strategy": "thompson|greedy|ucb"}),
     ],
 )
 def test_choices_are_shown_as_choices(folder: Path, command: str, options: dict[str, str]) -> None:

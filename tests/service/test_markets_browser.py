@@ -87,7 +87,7 @@ def test_a_file_is_dropped_corrected_and_becomes_a_market(seen: Seen, served: Se
     assert page.locator("#sample tbody tr").count() == 20
     assert page.locator("#import").is_disabled()
     for column, role in (("On the shelf", "offered"), ("Sold", "chosen"), ("Day", "time")):
-        page.get_by_label(f"What {column} is").select_option(role)
+        page.get_by_label(f"Role of {column}").select_option(role)
         page.locator("#account[aria-busy=false]").wait_for(state="attached")
     page.locator("#account", has_text="300 choices from 2 different offers of 3 items").wait_for()
     page.locator("#account", has_text="From 1 May 2026 to 28 May 2026").wait_for()

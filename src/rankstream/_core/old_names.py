@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable
 from functools import wraps
-from importlib.abc import MetaPathFinder
 from typing import Any, TypeVar, cast
 
 import lazy_loader
@@ -43,7 +42,7 @@ def renamed(path: str) -> str:
     return "" if new is None else f"rankstream.{old} of version 0.3 is now rankstream.{new}: see docs/upgrading.md."
 
 
-class _OldNameFinder(MetaPathFinder):
+class _OldNameFinder:
     """Raise the error for "from rankstream import old_name", where Python drops the one that ``attach`` raises."""
 
     def find_spec(self, fullname: str, *_: Any) -> None:

@@ -9,10 +9,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import isfinite
-from typing import Any
+from typing import Any, TextIO
 
 from rich.cells import cell_len
-from rich.console import Console
 
 from rankstream._core.watch import Progress
 
@@ -62,11 +61,6 @@ def plural(number: float, noun: str) -> str:
     return f"{number:,.12g} {noun}{'' if number == 1 else 's'}"
 
 
-def console(stderr: bool = False) -> Console:
-    """Return a console that prints text unchanged: no highlighting, no markup, no line breaks."""
-    return Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
-
-
 @dataclass
 class Headed:
     """A title to print before the first line of output; JSON documents are collected instead of printed."""
@@ -96,13 +90,19 @@ def print_plain(text: str) -> None:
     if heading is not None and not heading.printed:
         heading.printed = True
         title = shown(heading.title)
-        console().print(f"{title}\n{'-' * cell_len(title)}")
-    console().print(visible(text))
+        _write_line(sys.stdout, f"{title}\n{'-' * cell_len(title)}")
+    _write_line(sys.stdout, visible(text))
 
 
 def print_note(text: str) -> None:
     """Print a note to standard error, so that standard output stays clean for pipes."""
-    console(stderr=True).print(visible(text))
+    _write_line(sys.stderr, visible(text))
+
+
+def _write_line(stream: TextIO | None, text: str) -> None:
+    if stream is not None:  # as it is where the shell closed it
+        stream.write(text + "\n")
+        stream.flush()
 
 
 def as_json(content: Any, indent: int | None = 2) -> str:
@@ -120,8 +120,7 @@ def print_json(content: Any) -> None:
     if heading is not None:
         heading.documents.append(content)
         return
-    sys.stdout.write(as_json(content) + "\n")
-    sys.stdout.flush()
+    _write_line(sys.stdout, as_json(content))
 
 
 def print_answer(as_json: bool, content: Any, text: str) -> None:
@@ -144,8 +143,9 @@ def _finite(content: Any) -> Any:
 def progress(text: str) -> Iterator[Progress]:
     """Show a progress bar, if standard error is a terminal, and yield the function that updates it."""
     from rich import progress as bars  # most commands finish before they need one
+    from rich.console import Console
 
-    screen = console(stderr=True)
+    screen = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
     columns = bars.TextColumn("{task.description}"), bars.BarColumn()
     with bars.Progress(*columns, console=screen, disable=not screen.is_terminal, transient=True) as bar:
         task = bar.add_task(text, total=None)

@@ -21,18 +21,26 @@ COMMANDS = (
 )
 """Each is a module of this package with a function, or a group of commands, of the same name."""
 PANELS = {
-    "Model": ("method", "tolerance", "no_errors"),
+    "Model": ("method", "tolerance", "no_standard_errors"),
     "Constraints": ("at_most", "at_least", "must", "never", "requires", "excludes", "capacity", "ladder", "changes"),
-    "Reading the file": (
+    "Input format": (
         *("price_columns", "price_levels", "no_choice", "outside_share", "format", "columns", "contents", "separator"),
         *("decimal", "dates", "encoding", "sheet", "partitions", "on_error", "rejects"),
     ),
     "Receipts": ("stock", "visits", "price_list", "category", "per_receipt", "conflicts", "stock_format", "timezone"),
-    "Time": ("since", "half_life", "window", "budget", "timeout"),
-    "Several markets": ("by", "market", "pool", "jobs"),
+    "Older choices": ("since", "half_life", "window"),
+    "Several markets": ("by", "market", "pool"),
+    "Running time": ("budget", "timeout", "jobs"),
     "Output": ("out", "title", "plot", "as_json", "seed", "help"),
 }
 """The groups of options in the help, each with the most used option first; options in no group come first."""
+OLD_OPTIONS = {
+    "fit": {"--no-errors": "--no-standard-errors"},
+    "decide": {"--interval": "--intervals", "--no-interval": "--no-intervals", "--how": "--strategy"},
+    "drift": {"--least": "--min-change"},
+    "stream": {"--served": "--publish"},
+}
+"""Options of version 0.3 under their new names; the old ones still work, but help does not show them."""
 INTERRUPTED_CODE = 130  # typer's exit code for Ctrl-C
 
 
@@ -45,6 +53,11 @@ class ShellCommand(TyperCommand):
         for parameter in keywords["params"]:
             parameter.help = parameter.help or help_of.get(parameter.name)
         super().__init__(*arguments, **keywords | {"help": text})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words after the command, with old names of options replaced."""
+        names, parts = OLD_OPTIONS.get(self.name or "", {}), [word.partition("=") for word in args]
+        return super().parse_args(ctx, [names.get(name, name) + equals + value for name, equals, value in parts])
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options, sorted by group, and the arguments."""
@@ -60,7 +73,6 @@ class ShellGroup(TyperGroup):
 
 
 def _plain_flags(parameters: list[Any]) -> list[Any]:
-    """Show flags without a type, because they take no value."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False) and parameter.metavar is None:
             parameter.metavar = ""
@@ -68,7 +80,6 @@ def _plain_flags(parameters: list[Any]) -> list[Any]:
 
 
 def _sorted_into_panels(parameters: list[Any]) -> list[Any]:
-    """Sort the options by group; arguments stay first and in order."""
     groups = [None, *PANELS]
     places = {name: (panel, place) for panel, names in PANELS.items() for place, name in enumerate(names)}
 

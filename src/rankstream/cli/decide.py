@@ -47,11 +47,11 @@ def decide(
     present: str | None = None,
     changes: Annotated[int | None, typer.Option(min=0, help="Maximum number of items to add, drop or reprice.")] = None,
     data: Path | None = None,
-    interval: Annotated[bool, typer.Option("--interval/--no-interval")] = True,
+    intervals: Annotated[bool, typer.Option("--intervals/--no-intervals")] = True,
     currency: Annotated[str, typer.Option(help="Currency of the margins, such as EUR.")] = "",
     safe: Annotated[bool, typer.Option("--safe")] = False,
     next_one: Annotated[bool, typer.Option("--next")] = False,
-    how: Annotated[str, choice("thompson", "greedy", "ucb")] = "thompson",
+    strategy: Annotated[str, choice("thompson", "greedy", "ucb")] = "thompson",
     top: Annotated[int, typer.Option(min=1, max=1000, help="How many of the best offers to list.")] = 3,
     budget: Annotated[float, typer.Option(min=0.0)] = 60.0,
     plot: Annotated[Path | None, typer.Option(help="Also save a chart of the offers and of value by size.")] = None,
@@ -65,24 +65,23 @@ def decide(
     Example: rankstream decide model.json --margins items.csv --at-most 6
 
     Options:
-    margins: CSV table of items with the columns item and margin, or item, unit_cost and price.
+    margins: CSV table with the columns item and margin, or item, unit_cost and price.
     requires: "cream:tea" offers cream only with tea; repeat for several.
     excludes: "tea:cake" never offers both; repeat for several.
     capacity: Total shelf space; the table of items needs a column space.
     ladder: "small:large" never prices small above large; repeat for several.
-    present: What is on offer now, such as "tea@3.50;cake@4.00"; or "recent", the most frequent offer of the last
-        four weeks, which is the default where the choices are known.
-    data: Choices the model was fitted to (default: that file, if it is beside the model).
-    interval: Compute intervals by refitting the model to resampled choices.
+    present: Current offer, such as "tea@3.50;cake@4.00". "recent" is the most frequent offer of the last four weeks
+        (the default if the choices are known).
+    data: Choices the model was fitted to (default: that file, if it is in the model's folder).
+    intervals: Compute 95 % intervals by refitting the model to resampled choices.
     safe: Also find the offer with the best worst case (needs --data).
     next_one: Suggest the offer to try next instead, to learn while earning (needs --data).
-    how: With --next: how to balance learning and earning.
-    budget: CPU seconds for the whole command, not counting start-up and one-time compilation; in a folder, for each
-        market. Ctrl-C stops it with the best offer so far.
+    strategy: With --next: how to balance learning and earning.
+    budget: CPU seconds after start-up and one-time compilation (per market). Ctrl-C stops with the best offer so far.
     """
     from rankstream.models.files import load_model
 
-    began, level = process_seconds(), 0.95 if interval else None
+    began, level = process_seconds(), 0.95 if intervals else None
     if safe and next_one:
         raise ValueError("--safe and --next cannot be combined: use one of them.")
     asked = {
@@ -119,7 +118,7 @@ def decide(
         if next_one:
             from rankstream.decide.next import next_offer
 
-            kind: Any = how
+            kind: Any = strategy
             found: Any = next_offer(counts, table.margins, kind, budget=budget, seed=seed, watch=watch, **said)
         elif safe:
             from rankstream.decide.safe import safe_offer
@@ -132,7 +131,7 @@ def decide(
                 loaded, table.margins, top=top, budget=budget, counts=counts, seed=seed, watch=watch,
                 interval=level, **said,
             )  # fmt: skip
-            if counts is not None and interval and found.interval is None:
+            if counts is not None and level and found.interval is None:
                 from rankstream.decide.intervals import PART_FOR_REFITS  # loads every kind of model
 
                 spent, refits = process_seconds() - began, found.context.refit_seconds

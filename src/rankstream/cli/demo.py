@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 
 from rankstream._core.files import write_whole
-from rankstream._core.terminal import console as make_console
 from rankstream._core.terminal import print_json, progress
 from rankstream._core.watch import interrupts
 from rankstream.cli.options import AsJson
@@ -54,7 +53,7 @@ def demo(
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file: give a folder for the results with --out.")
     out.mkdir(parents=True, exist_ok=True)
-    console = make_console(stderr=as_json)
+    console = Console(stderr=as_json, highlight=False, soft_wrap=True, markup=False, emoji=False)
     market = simulate.market(seed, items=ITEMS, unseen=True)
     with interrupts() as signals:
         console.print(

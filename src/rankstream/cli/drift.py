@@ -32,7 +32,7 @@ def drift(
     level: Annotated[float, typer.Option(help="With choices: false-alarm rate.")] = 0.05,
     control: Annotated[str, choice("holm", "fdr")] = "holm",
     by_offer: Annotated[bool, typer.Option("--by-offer")] = False,
-    least: Annotated[float, typer.Option(min=0.0, max=1.0)] = 0.01,
+    least: Annotated[float, typer.Option("--min-change", min=0.0, max=1.0)] = 0.01,
     offers: Path | None = None,
     top: Annotated[int, typer.Option(min=1, help="Maximum number of lines of each kind.")] = 20,
     seed: Annotated[int, typer.Option(min=0)] = 0,
@@ -51,12 +51,11 @@ def drift(
     Options:
     before: Choices (CSV, JSON Lines, Parquet, PrefLib, Excel), or a model file.
     at: Instead of a second file: split the choices at this time, such as 2024-05-16.
-    control: With choices: how to correct for many tests. holm limits the chance of any false alarm, fdr their
-        share.
+    control: With choices: correction for many tests. holm limits the chance of any false alarm, fdr their share.
     by_offer: With choices: also list offers that changed, appeared or disappeared.
     least: With models: smallest change of a share to report.
-    offers: With models: a file of offers; customers who choose alike form a type.
-    seed: With --offers: random seed for rankings sampled from max-entropy models.
+    offers: With models: file with one offer per line; customers who choose alike from them are one type.
+    seed: With --offers: random seed for sampled customers.
     by: With choices: column of markets to compare one by one, such as store.
     """
     from rankstream.data.drift import drift_report

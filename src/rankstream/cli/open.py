@@ -39,7 +39,7 @@ def open(  # noqa: A001
 
     Options:
     sources: Files of choices, model files written by 'fit', or the data folder of a service.
-    keep: Folder to keep everything in (default: nothing is left behind).
+    keep: Keep the data and models in this folder (default: delete them at the end).
     by: Make one market for each value of these columns, such as store.
     """
     try:

@@ -24,7 +24,7 @@ OPTIONS_HEADING = "\n\nOptions:\n"
 """The heading in a docstring above the help of options that is too long for the signature."""
 
 
-def choice(*known: str, text: str | None = None, names: tuple[str, ...] = ()) -> Any:
+def choice(*known: str, text: str | None = None) -> Any:
     """Return an option that takes one of these words, with help and shell completion."""
 
     def check(context: typer.Context, option: typer.CallbackParam, value: str | None) -> str | None:
@@ -36,7 +36,7 @@ def choice(*known: str, text: str | None = None, names: tuple[str, ...] = ()) ->
         return value
 
     shown = f"[{'|'.join(known)}]"
-    return typer.Option(*names, metavar=shown, autocompletion=lambda: list(known), callback=check, help=text)
+    return typer.Option(metavar=shown, autocompletion=lambda: list(known), callback=check, help=text)
 
 
 Data = Annotated[
@@ -76,8 +76,7 @@ class ReadingOptions:
     outside_share: Assumed share of customers who bought nothing.
     no_choice: Name of the no-purchase option. It is part of every offer, and an empty choice means it was taken.
     format: What a row is (default: recognised from the columns).
-    columns: Map columns to roles: item=alt,chosen=choice or items=car_av:1;bus_av:2. Use JSON if a name contains a
-        comma.
+    columns: Map columns to roles: item=alt,chosen=choice or items=car_av:1;bus_av:2. JSON for names with a comma.
     contents: Table with the items of each offer: columns offer_id and item.
     separator: Separator between items of an offer or ranking (default: recognised).
     encoding: Text encoding, such as latin-1 (default: utf-8).
@@ -88,13 +87,14 @@ class ReadingOptions:
     price_levels: Number of price levels per item, or JSON: {"tea": [3, 3.5]} (default: one level per price).
     decimal: Decimal mark of prices and counts (default: recognised).
     dates: Order of day, month and year (default: recognised).
-    stock: Read the data as receipts. This stock log has what was on offer when (time, store, item, on_hand).
+    stock: Stock log: what was on offer when (time, store, item, on_hand). The data are then read as receipts.
     visits: With --stock: visits counted at the door (time, count).
     price_list: With --stock: a price list (item, time, price), or 'paid' for the prices on receipts.
     category: With --stock: column of categories; each becomes a market.
-    per_receipt: With --stock: how a receipt of several units counts (default: units).
-    conflicts: With --stock: what to do if an item was sold while not in stock (default: extend).
-    stock_format: With --stock: form of the stock log (default: recognised).
+    per_receipt: With --stock, for receipts of several units: count each unit (units, the default), the first, or all as
+        one choice (weighted); or skip these receipts (single).
+    conflicts: With --stock, for sales of items not in stock: extend the offer (default), skip the sale, or stop.
+    stock_format: With --stock: format of the stock log (default: recognised).
     timezone: With --stock: time zone of times without one, such as Europe/Berlin.
     on_error: What to do with a bad record: stop, or skip it and report it.
     rejects: File for skipped records.
@@ -231,7 +231,6 @@ def unused_columns(choices: "Reading | Tallies", as_json: bool) -> list[dict[str
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Return whether a value in a model file is valid for its option."""
     if name == "outside_share":
         return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= 0.999
     return isinstance(value, str) and (name != "format" or value in FORMATS)

@@ -127,7 +127,6 @@ def _wanted(counts: "ChoiceCounts", offer: str | None) -> "list[tuple[Label, ...
 
 
 def _legend(figure: "Figure", panels: "Sequence[Axes]", rows: int) -> None:
-    """Draw one legend for all panels, beside them."""
     entries: dict[str, Any] = {}
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()

@@ -45,7 +45,7 @@ def report(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Write an HTML report about a model: what to do, what changed, who buys what, and how sure that is.
+    """Write an HTML report about a model: what to do, what changed, who buys what, and how certain that is.
 
     Example: rankstream report model.json --data choices.csv --margins items.csv -o report.html
 
@@ -54,7 +54,7 @@ def report(
     margins: CSV table of items, as for 'decide'. The report then recommends what to offer.
     at_most: With --margins: maximum number of items in the offer.
     present: With --margins: the current offer; "recent" takes the most frequent recent one.
-    replicates: Number of bootstrap refits for intervals, instead of the stored errors.
+    replicates: Number of bootstrap refits for intervals, instead of the stored standard errors.
     intervals: Show intervals, stored with the model or from refits.
     rivals: Models to compare with, separated by commas (see 'rankstream compare').
     compare: Include a comparison with other kinds of models.

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankstream._core.terminal import as_json as to_json
-from rankstream._core.terminal import console as make_console
-from rankstream._core.terminal import plural, print_note
+from rankstream._core.terminal import plural, print_note, print_plain
 from rankstream.cli.options import SALES, ReadingOptions, choice, levels_in, reading_options, shell_words
 from rankstream.reports.origin import certificate_words
 
@@ -37,7 +36,7 @@ def stream(
     detect: Annotated[bool, typer.Option("--detect")] = False,
     threshold: Annotated[float | None, typer.Option(min=0.0)] = None,
     rounds: Annotated[int | None, typer.Option(min=1, max=1_000_000)] = None,
-    publish: Annotated[str | None, choice("max-entropy", "sparse", names=("--publish", "--served"))] = None,
+    publish: Annotated[str | None, choice("max-entropy", "sparse")] = None,
     to_end: Annotated[bool, typer.Option("--to-end")] = False,
     separator: str | None = None,
     price_levels: str | None = None,
@@ -97,9 +96,8 @@ def given_levels(words: str | None) -> "PriceLevels | None":
 
 def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> None:
     """Follow the source until its end or a signal, and save the state in any case."""
-    console = make_console()
     if follower.resumed and not as_json:
-        console.print(f"Resuming after {plural(follower.live.records, 'record')} of {follower.source}.")
+        print_plain(f"Resuming after {plural(follower.live.records, 'record')} of {follower.source}.")
     last, printed = time.monotonic(), -1
     with follower.signals():
         try:
@@ -109,12 +107,12 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
                     follower.save()
                     last, printed = time.monotonic(), follower.live.records
                     with unless_hung_up(follower):
-                        console.print(_status(follower, as_json))
+                        print_plain(_status(follower, as_json))
         finally:
             follower.save()
     with unless_hung_up(follower):
         if follower.live.records != printed or not printed:
-            console.print(_status(follower, as_json))
+            print_plain(_status(follower, as_json))
         for note in follower.reader.dialect.notes:
             print_note(note)
         if follower.stopped and not follower.live.records:

@@ -78,7 +78,6 @@ def answering_routes(
 
 
 def _add_model_routes(router: APIRouter, questions: Questions) -> None:
-    """Add the list of markets, and the model file."""
     service = questions.service
 
     @router.get("", response_model=schemas.MarketList, responses=problems(), summary="All markets")
@@ -107,7 +106,6 @@ def _add_model_routes(router: APIRouter, questions: Questions) -> None:
 
 
 def _add_prediction_routes(router: APIRouter, questions: Questions, intervals: Intervals) -> None:
-    """Add predictions and offers to make."""
     service = questions.service
 
     @router.post(
@@ -155,7 +153,6 @@ def _add_prediction_routes(router: APIRouter, questions: Questions, intervals: I
 
 
 def _add_customer_routes(router: APIRouter, questions: Questions) -> None:
-    """Add customer types, substitution and counts."""
     service = questions.service
 
     @router.get(
@@ -185,7 +182,6 @@ def _add_customer_routes(router: APIRouter, questions: Questions) -> None:
 
 
 def _add_history_routes(router: APIRouter, questions: Questions) -> None:
-    """Add drift, the certificate and events."""
     service = questions.service
 
     @router.get("/{market}/drift", response_model=schemas.DriftAnswer, responses=ASK_CODES, summary="What changed")

@@ -132,7 +132,6 @@ class LogLearner:
                 self._save(market, followed)
 
     def _waits(self, row: MarketRow, at: tuple[int, int]) -> bool:
-        """Return whether a market has new records or new settings."""
         followed = self.markets.get(row.id)
         if followed is not None and followed.is_stuck and followed.epoch == row.epoch:
             return time.monotonic() - followed.used > STUCK_SECONDS

@@ -126,7 +126,6 @@ class PanelAnswerer(Answerer):
 
 
 def _change_label(drift: DriftReport, alarms: Sequence[float], dated: bool) -> str:
-    """Return in two to four words whether a market changed."""
     if alarms and dated:
         day = datetime.fromtimestamp(alarms[-1], UTC)
         return f"Changed on {day.day} {day:%B}"

@@ -122,9 +122,9 @@ export async function advise() {
       ? [element("p", {}, "Today's shelf is the best offer by this model. ", link("See why"))]
       : [element("p", { class: "figure" }, `+${money(gain)} `, element("small", {}, `per ${CUSTOMERS.toLocaleString("en")} customers`)),
         element("ul", { class: "steps-to-take" }, ...words.map(([mark, text]) => element("li", { class: mark }, text))),
-        element("p", { class: "note" }, `Against today's shelf; ${decision.proven ? "proven best by this model" : "the best that was found"}. `, link("How sure, and what else"))]));
+        element("p", { class: "note" }, `Against today's shelf; ${decision.proven ? "proven best by this model" : "the best that was found"}. `, link("Intervals and other offers"))]));
   } catch (error) {
-    place.replaceChildren(element("p", {}, `There is no advice now: ${error instanceof Error ? error.message : error} `, link("Try it yourself")));
+    place.replaceChildren(element("p", {}, `No recommendation: ${error instanceof Error ? error.message : error} `, link("Search yourself")));
   }
 }
 

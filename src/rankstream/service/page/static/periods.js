@@ -64,5 +64,5 @@ function show(source, values, [from, to, later, last]) {
   const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
   const caption = `${(source.querySelector("figcaption")?.textContent ?? "Shares").replace(/ over time.*/, "")}, with 95 % intervals`;
   byId("periods-note").textContent = `Pale bars are within noise.${caption.includes("all choices") ? " Shares of all choices also move with stock and prices: the verdict above compares equal offers." : ""}`;
-  byId("periods-table").replaceChildren(rows.length ? element("div", { class: "scroll stacks", tabindex: "0", role: "region", "aria-label": "Shares of two periods" }, element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...cells))) : element("p", {}, "There were no such choices in both of these periods."));
+  byId("periods-table").replaceChildren(rows.length ? element("div", { class: "scroll stacks", tabindex: "0", role: "region", "aria-label": "Shares of two periods" }, element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...cells))) : element("p", {}, "No item was chosen in both periods, so nothing can be compared."));
 }

@@ -100,7 +100,7 @@ function roleOf(column, place, wanted) {
 /** The first rows, below a drop-down for each column. @param {string[]} wanted */
 function showSample(wanted) {
   const heads = found.columns.map((/** @type {string} */ column, /** @type {number} */ place) => {
-    const select = element("select", { "aria-label": `What ${column} is`, "data-column": column }, ...ROLES.map(([role, words]) => element("option", { value: role }, words)));
+    const select = element("select", { "aria-label": `Role of ${column}`, "data-column": column }, ...ROLES.map(([role, words]) => element("option", { value: role }, words)));
     /** @type {HTMLSelectElement} */ (select).value = roleOf(column, place, wanted);
     select.addEventListener("change", changed);
     select.classList.toggle("is-used", Boolean(/** @type {HTMLSelectElement} */ (select).value));
@@ -138,7 +138,7 @@ async function importFile(event) {
   event.preventDefault();
   const name = byId("market-name").value.trim();
   byId("import").disabled = true;
-  byId("import-state").textContent = "Making the market …";
+  byId("import-state").textContent = "Building the market …";
   try {
     const { markets } = await askAbout(name, "import", reading());
     location.assign(markets.length === 1 ? `/markets/${encodeURIComponent(markets[0])}` : "/");
