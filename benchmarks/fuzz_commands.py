@@ -65,7 +65,7 @@ NUMERIC = {
     ),
     "report": ("--at-most", "--top", "--replicates", "--folds", "--budget", "--seed", "--outside-share"),
     "stream": ("--half-life", "--window", "--threshold", "--rounds", "--seed", "--every"),
-    "drift": ("--level", "--least", "--top", "--seed"),
+    "drift": ("--level", "--min-change", "--top", "--seed"),
     "compare": ("--folds", "--seed", "--outside-share"),
     "demo": ("--seed", "--tolerance", "--per-round", "--max-rounds"),
     "reproduce": ("--instances", "--jobs", "--seed"),
@@ -79,7 +79,17 @@ WORDS = {
     "show": ("--market", *READING_WORDS),
     "plot": ("--kind", "--offer", "--period", "--item", "--market", *READING_WORDS),
     "decide": (
-        *("--must", "--never", "--requires", "--excludes", "--how", "--ladder", "--present", "--market", "--currency"),
+        *(
+            "--must",
+            "--never",
+            "--requires",
+            "--excludes",
+            "--strategy",
+            "--ladder",
+            "--present",
+            "--market",
+            "--currency",
+        ),
         *READING_WORDS,
     ),
     "report": ("--rivals", "--market", "--title", "--present", "--currency", *READING_WORDS),
@@ -110,9 +120,9 @@ PATHS = {
 }
 """Options that take a file or a folder."""
 FLAGS = {
-    "fit": ("--pool", "--no-errors"),
+    "fit": ("--pool", "--no-standard-errors"),
     "predict": ("--forced",),
-    "decide": ("--safe", "--next", "--interval"),
+    "decide": ("--safe", "--next", "--intervals"),
     "report": ("--intervals", "--compare"),
     "stream": ("--detect", "--to-end"),
     "drift": ("--by-offer",),

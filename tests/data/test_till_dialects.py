@@ -90,11 +90,11 @@ def test_every_till_gives_the_same_counts(name: str, tmp_path: Path) -> None:
 def test_the_account_says_how_columns_were_read(tmp_path: Path) -> None:
     german(VISITS).to_csv(tmp_path / "till.csv", index=False, sep=";")
     found = read(tmp_path / "till.csv", **CLEAN, time_slices=4)
-    assert sorted(found.notes) == ["Price is read with decimal commas.", "date is read with day, month, year."]
+    assert sorted(found.notes) == ["Price is read as numbers with decimal commas.", "date is read as day, month, year."]
     assert found.times == read(VISITS, **CLEAN, time_slices=4).times
     assert read(VISITS, **CLEAN).notes == ()
     done = run("fit", "till.csv", "--no-choice", "nothing", "--method", "mnl", cwd=tmp_path)
-    assert "date is read with day, month, year." in done.stderr
+    assert "date is read as day, month, year." in done.stderr
     assert "Price varies for 4 of 4 items" in done.stderr
 
 
@@ -207,7 +207,7 @@ def test_decimal_commas_inside_offers(kind: str, mark: str, tmp_path: Path) -> N
     else:
         table.to_csv(source, index=False)
     found = read(source, prices="offered", no_choice="nothing")
-    assert found.notes == ("offered is read with decimal commas.",)
+    assert found.notes == ("offered is read as numbers with decimal commas.",)
     assert found.prices is not None
     assert found.prices.levels == {"tea": (3.0, 3.5, 1299.0), "cake": (4.0, 4.25)}
     assert found.counts.observations == 4

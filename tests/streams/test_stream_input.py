@@ -72,8 +72,8 @@ def test_a_stream_reads_the_names_numbers_and_dates_of_a_till(tmp_path: Path) ->
     path.write_text("Available;Bought;Counts;Timestamp\n" + first)
     done = stream(tmp_path, "--separator", "|", "--half-life", "7d")
     assert done.returncode == 0, done.stderr
-    assert "Numbers are read with decimal commas." in done.stderr
-    assert "Dates are read with day, month, year." in done.stderr
+    assert "Values are read as numbers with decimal commas." in done.stderr
+    assert "Dates are read as day, month, year." in done.stderr
     assert live_tallies(out) == by_offer(rs.read_counts(path, half_life="7d"))
     with path.open("a") as file:  # without a comma: what was recognised holds when the stream goes on
         file.write("tea|pie;tea;2.000;04.03.2026 08:03\n")

@@ -162,7 +162,6 @@ class Proof:
 
 
 def _check_weights(assortments: Assortments, weights: ArrayLike | None) -> Vec:
-    """Return one weight per offer; all 1 by default."""
     number = assortments.n_offers
     checked = np.ones(number) if weights is None else np.array(weights, dtype=np.float64)
     if checked.shape != (number,) or not np.isfinite(checked).all() or (checked < 0.0).any():

@@ -117,7 +117,6 @@ class ChoiceCounts:
         self._totals += np.add.reduceat(added, self.assortments.indptr[:-1])
 
     def _checked(self, coordinates: ArrayLike, count: ArrayLike) -> tuple[Codes, Vec]:
-        """Return the coordinates and one count for each, or raise a ValueError."""
         where = whole_numbers("Coordinates", coordinates)
         try:
             amount = np.asarray(count, dtype=np.float64)

@@ -191,6 +191,5 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _listed(rows: Sequence[Row]) -> str:
-    """Names with differences and 95 % margins."""
     texts = [f"{row.name} ({row.behind:.4f} ± {row.margin:.4f})" for row in rows]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -241,11 +241,6 @@ def demand_offers(model: Any, item: Label, others: Offer) -> dict[float, NearbyO
     return {price: nearby_offers(levels, model.items, {item: price, **others}) for price in levels.levels[item]}
 
 
-def demand_curve(model: Predicts, item: Label, others: Offer) -> dict[float, float]:
-    """Return the share of an item at each of its levels."""
-    return {price: float(around.shares(model)[0]) for price, around in demand_offers(model, item, others).items()}
-
-
 def leaving_offer(model: Any, item: Label, price: Any, no_choice: Label | None) -> dict[Label, Any]:
     """Return an offer of an item at a price and the outside option."""
     leave = model.no_choice if no_choice is None else no_choice

@@ -98,7 +98,6 @@ def fewer(
 
 
 def _falling(best: dict[int, tuple[float, Codes, Vec]]) -> Frontier:
-    """Keep only the sizes that are more accurate than all smaller ones."""
     sizes: list[int] = []
     for size in sorted(best):
         if not sizes or best[size][0] < best[sizes[-1]][0]:

@@ -127,7 +127,6 @@ def explain(assortments: Assortments) -> str:
 
 
 def _choose(assortments: Assortments, ties: Ties, seed: int, memory: float | None = None) -> tuple[Explained, str]:
-    """Return an oracle, and the reason for it."""
     reduced = reduce(assortments)
     laminar = "Any two offers are nested or share no item, and so need no table"
     nested = reduced.is_laminar and not assortments.order
@@ -204,7 +203,6 @@ def _gigabytes(n_items: int) -> str:
 
 
 def _no_table(n_items: int, memory_limit: float) -> str:
-    """Return why a table of all sets of items is not possible; empty if it is."""
     threads = thread_count()
     if n_items > MAX_DENSE_ITEMS:
         return f"a table of all sets of {n_items} items takes too long: {MAX_DENSE_ITEMS} is the most"

@@ -122,7 +122,6 @@ def shares_over_time(
 
 
 def _legend(axes: "Axes", entries: int) -> None:
-    """Put a short legend inside, a long one on the right in several columns."""
     if entries <= 5:
         axes.legend(frameon=False)
         return

@@ -193,7 +193,6 @@ def combine(reports: Mapping[str, Report], title: str, units: Units, errors: Map
 
 
 def _drift(reading: Reading | None) -> tuple[DriftReport | None, str]:
-    """What changed between the halves of the choices, or why that is not known."""
     if reading is None or not reading.slices or len(reading.slices) < 2 or not reading.slice_times:
         return None, NO_TIMES
     half, offers = len(reading.slices) // 2, reading.counts.assortments

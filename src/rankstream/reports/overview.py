@@ -36,7 +36,6 @@ def findings_section(
 
 
 def _sales(model: Any, counts: ChoiceCounts) -> list[str]:
-    """What sells most, and how many leave without buying, as observed."""
     levels, owner = levels_of(model), counts.assortments.members
     sold: dict[Label, float] = {}
     for code, number in zip(owner.tolist(), counts.tallies.tolist(), strict=True):
@@ -60,7 +59,6 @@ def _observed(number: float, total: float) -> str:
 
 
 def _missing(model: Any, moves: Substitution) -> list[str]:
-    """Which item costs most customers when it is out of stock, and who gains."""
     nothing = model.no_choice
     if nothing not in moves.items:
         return []
@@ -80,7 +78,6 @@ def _missing(model: Any, moves: Substitution) -> list[str]:
 
 
 def _prices(curves: Mapping[Label, Mapping[float, Any]]) -> list[str]:
-    """Which item's sales fall most with its price."""
     falls: list[tuple[float, str]] = []
     for item, curve in curves.items():
         low, high = min(curve), max(curve)

@@ -175,7 +175,6 @@ def demand_section(curves: Mapping[Label, Mapping[float, Any]]) -> Section:
 
 
 def _point(share: Any, **names: Any) -> dict[str, Any]:
-    """A share for a chart, with the ends of its interval where there are any."""
     value, ends = share_and_ends(share)
     return names | {"share": value} | ({} if ends is None else {"low": ends[0], "high": ends[1]})
 

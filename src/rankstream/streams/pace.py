@@ -143,7 +143,6 @@ def may_serve(run: Run, counts: ChoiceCounts, dense: EntropyFollower) -> bool:
 
 
 def _quick_oracle(run: Run, offers: Assortments) -> QuickOracle:
-    """Return a quick oracle that starts from the run's last ranking."""
     before, (ties, seed) = run.solver.oracle, tie_rule(run.solver.oracle)
     turn, start = 0, np.frombuffer(next(reversed(run.state.weights), b""), dtype=np.int64)
     if isinstance(before, QuickOracle):

@@ -25,10 +25,10 @@ MARKS = (BETTER, *SEPARATORS)  # possible separators of a ranking
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d+\s*(?:[;|,]|$))")
 DECIMALS, DATES = [".", COMMA], ["iso", DMY, MDY]
 WORDS = {
-    COMMA: "decimal commas",
+    COMMA: "numbers with decimal commas",
     DMY: "day, month, year",
     MDY: "month, day, year",
-    POSITIVE: "any number above 0 as yes",
+    POSITIVE: "yes for any number above 0",
 }
 
 
@@ -144,7 +144,7 @@ def open_dialect(
         rule = decimal or decimal_rule({price for shape in shapes for price in _prices_in(shape, mark)})
         in_offers = rule if rule == COMMA else None
     known = rules | ({} if in_offers is None else {layout.raw[0]: in_offers})
-    notes = tuple(f"{column} is read with {WORDS[rule]}." for column, rule in known.items())
+    notes = tuple(f"{column} is read as {WORDS[rule]}." for column, rule in known.items())
     data = cast("Source", Rewritten(source, rules, long)) if rules else source
     return data, mark, others, in_offers, notes
 
@@ -196,8 +196,8 @@ class LineDialect:
     @property
     def notes(self) -> list[str]:
         """Sentences about what differs from decimal points and ISO dates."""
-        kinds = {"Numbers are": self.decimal, "Dates are": self.dates}
-        return [f"{what} read with {WORDS[rule]}." for what, rule in kinds.items() if rule in WORDS]
+        kinds = {"Values are": self.decimal, "Dates are": self.dates}
+        return [f"{what} read as {WORDS[rule]}." for what, rule in kinds.items() if rule in WORDS]
 
 
 def check_dialect(decimal: str | None, dates: str | None) -> None:

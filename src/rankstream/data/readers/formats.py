@@ -109,7 +109,6 @@ def recognise(
 
 
 def _with_prices(name: str, layout: Layout, prices: PriceColumns, closed: bool) -> Layout:
-    """Append the columns of prices to a layout."""
     if layout.format == "rankings":
         raise ValueError(f"{name} has rankings, which have no prices: leave prices out.")
     if layout.format == "long":

@@ -196,7 +196,6 @@ class Records:
         return count, f"coalesce({count} >= 0 AND {count} < 'inf'::DOUBLE, false)"
 
     def _flat(self, table: str, key: list[str], time: str | None, weight: str, good: str) -> str:
-        """Return the query for a format with one row per record."""
         raw = [unzoned(column, self.kinds.get(column)) for column in self.layout.raw]
         cells = [f"{cell} AS r{place}" for place, cell in enumerate(raw)]
         cells += [f"{column} AS k{place}" for place, column in enumerate(key)]

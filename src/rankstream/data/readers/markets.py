@@ -197,11 +197,6 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def is_relation(source: Any) -> bool:
-    """Return whether a source is a DuckDB relation."""
-    return type(source).__name__ == "DuckDBPyRelation"
-
-
 def spill_relation(source: Any, path: Path) -> None:
     """Write a relation to a Parquet file through its own connection, so that it need not fit into memory."""
     try:

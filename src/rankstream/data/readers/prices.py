@@ -81,7 +81,6 @@ class PricedChoices(Choices):
         return cell if self.layout.always is None else self.layout.always
 
     def _named(self, cell: Any, cells: Mapping[str, Any]) -> str:
-        """Return the chosen item, which may be written with its price."""
         chosen = text(cell)
         name, price = _split(chosen)
         if chosen not in cells and name in cells and price_in(name, self.number(price)) == price_in(name, cells[name]):
@@ -97,7 +96,6 @@ class PricedChoices(Choices):
         return flagged + [(name, cell) for name, cell in prices.items() if name not in names and text(cell) != ""]
 
     def _entry(self, name: str, cell: Any) -> Any:
-        """Return an item with its price or its level; the no-choice item has none."""
         price = price_in(name, cell)
         try:
             if name == self.no_choice:

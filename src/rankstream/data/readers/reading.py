@@ -215,7 +215,6 @@ def read_counts(*arguments: Any, **options: Any) -> ChoiceCounts:
 
 
 def _check_enough(name: str, rows: int, skipped: int, needed: int, since: Any) -> None:
-    """Raise a ValueError if there are fewer valid records than needed."""
     if rows - skipped < needed:
         usable = f" of {rows} that can be used" if skipped else ""
         since_then = "" if since is None else f" since {since}"

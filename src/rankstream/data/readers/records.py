@@ -104,7 +104,6 @@ class Choices:
         return contents[number]
 
     def _checked(self, labels: Iterable[str]) -> tuple[str, ...]:
-        """Return the offer in order, with the no-choice item last."""
         offer = set(labels) | ({self.no_choice} if self.no_choice is not None else set())
         for label in offer:
             if self.items is not None and label not in self.items and label != self.no_choice:
@@ -141,7 +140,6 @@ class Choices:
 
 
 def _other_separator(offer: Iterable[str], chosen: str) -> str | None:
-    """Return the separator by which an offer would contain its choice."""
     for label in offer:
         for mark in SEPARATORS:
             if mark in label and chosen in map(str.strip, label.split(mark)):
@@ -230,7 +228,6 @@ def listed_contents(source: Source, number: str, separator: str) -> Contents:
 
 
 def _selected(source: Source, columns: Sequence[str]) -> Iterator[RawRow]:
-    """Yield the rows of a source with only these cells; missing ones are None."""
     places = [source.columns.index(column) for column in columns]
     for row in source.rows(columns):
         yield row._replace(cells=tuple(row.cells[place] if place < len(row.cells) else None for place in places))

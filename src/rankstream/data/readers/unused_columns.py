@@ -121,7 +121,6 @@ def _with_warning(entry: UnusedColumn, n_tests: int, option: str) -> UnusedColum
 
 
 def _brief(name: str) -> str:
-    """A column in a sentence; the columns of prices of a wide table as one."""
     return f"Price in {name.count(',') + 1} columns" if "," in name else name
 
 
@@ -159,8 +158,6 @@ def _spread_rows(job: Job, names: Sequence[str]) -> list[RawRow] | None:
 
 
 class _Look:
-    """Examines the columns of some records."""
-
     def __init__(self, job: Job, records: list[_Record], span: Span | None) -> None:
         self.job, self.records, self.span = job, records, span
         self.is_long = job.layout.format == "long"
@@ -230,7 +227,6 @@ class _Look:
         return self._price(",".join(columns), rows)
 
     def _price(self, name: str, rows: list[dict[Any, str]]) -> UnusedColumn:
-        """Describe the prices of items in all records."""
         numbers = _numbers({cell for row in rows for cell in row.values() if cell})
         prices: dict[Any, set[float]] = defaultdict(set)
         for row in rows:
@@ -297,7 +293,6 @@ class _Look:
 
 
 def _item(entry: Any) -> Any:
-    """Return the item of an entry of an offer, which may have a price."""
     return entry[0] if isinstance(entry, tuple) else entry
 
 

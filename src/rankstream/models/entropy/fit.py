@@ -174,7 +174,6 @@ def fit_max_entropy(
 
 
 def _program(offers: Assortments, prior: RankingLaw, most_states: int) -> SoftLattice | None:
-    """Return the exact program over all rankings, or None if it is too large."""
     try:
         return program_of(offers, prior, most_states)
     except TooManyUnionsError:

@@ -77,7 +77,6 @@ def law_at_prices(prior: RankingLaw, counts: ChoiceCounts) -> RankingLaw:
 
 
 def _levels(labels: Sequence[Label]) -> dict[Label, list[tuple[float, int]]]:
-    """Return the prices of each item with the places of their labels."""
     levels: dict[Label, list[tuple[float, int]]] = {}
     for place, label in enumerate(labels):
         item, price = split_label(label)

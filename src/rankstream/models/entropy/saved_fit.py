@@ -71,7 +71,6 @@ def _split(prior: RankingLaw, weights: Mapping[str, float]) -> tuple[tuple[Fitte
 
 
 def _model(guide: Guide, prior: RankingLaw, block: slice) -> Any:
-    """Return the classes of one EM result as the model that refits start from."""
     mixture, attraction = prior.class_weights[block] / prior.class_weights[block].sum(), prior.attraction[block]
     if guide is UNIFORM:
         return plackett_luce(prior.items, attraction, order=prior.order)

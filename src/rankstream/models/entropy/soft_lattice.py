@@ -116,7 +116,6 @@ class SoftLattice:
         return RANGES if self._terms >= SHARED_FROM else 1
 
     def _range(self, task: int, size: int) -> slice:
-        """One of the equal ranges."""
         return slice(task * size // self._n_ranges, (task + 1) * size // self._n_ranges)
 
     def _layers(self, n_threads: int) -> list[list[Codes]]:
@@ -153,7 +152,6 @@ class SoftLattice:
             return value, self._sweep_down(threads)
 
     def _sweep_up(self, threads: Crew, duals: Vec) -> None:
-        """Compute the expectation at every state, small states first."""
         steps = (self.first, self.items, self.following)
 
         def cost(task: int) -> None:

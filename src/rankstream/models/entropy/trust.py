@@ -211,7 +211,6 @@ class _HeldOut:
 
 
 def _places(whole: ChoiceCounts, part: ChoiceCounts) -> Codes:
-    """The coordinates of some of the offers among all."""
     offers = whole.assortments
     starts = [offers.coordinate(offer, offer[0]) for offer in part.assortments.offers]
     sizes = np.diff(part.assortments.indptr)

@@ -102,7 +102,6 @@ class Groups:
         return None if count < 0 else np.sort(full ^ unions[:count])
 
     def _lattices(self, most: int) -> Lattices:
-        """Concatenate the dynamic programs of all groups."""
         slots = [offer for group in self.offers for offer in group]
         sizes = np.diff(self.assortments.indptr)[slots]
         seat_ptr = np.concatenate([[0], np.cumsum(sizes)])

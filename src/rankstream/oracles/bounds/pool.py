@@ -77,7 +77,6 @@ class CutPool:
             self._rows = None
 
     def _cut_rows(self) -> CutRows:
-        """Concatenate all cuts."""
         if self._rows is None:
             ptr = np.concatenate([[0], np.cumsum([where.size for where in self._where])]).astype(np.int64)
             where = np.concatenate([*self._where, np.zeros(0, dtype=np.int64)])

@@ -203,7 +203,6 @@ def _layers(n_threads: int, n_states: int) -> list[Bits]:
 
 
 def _lowest_bit(number: int, none: int) -> int:
-    """Return the place of the lowest bit, or ``none``."""
     return (number & -number).bit_length() - 1 if number else none
 
 

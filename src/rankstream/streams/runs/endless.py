@@ -74,7 +74,6 @@ def reweigh(solver: Solver, state: State, weights: Iterable[float]) -> tuple[Sol
 
 
 def _learner(solver: Solver, state: State, ratio: Vec) -> Any:
-    """Return the learner's state in the new weights."""
     learner, distance, before = solver.learner, solver.distance, state.learner
     if isinstance(learner, DualAveraging):
         pulls = before.pulls * ratio

@@ -82,7 +82,6 @@ class Follower:
         return self.live.alarms
 
     def _resume(self, settings: dict[str, Any]) -> None:
-        """Resume from the saved state, with the same source and settings."""
         self.live = Live.load(self.state)
         before = self.live.notes.get("source")
         if before != self.source:

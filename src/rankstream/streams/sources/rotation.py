@@ -99,7 +99,6 @@ def newer(source: Path, current: os.stat_result) -> list[Path]:
 
 
 def _siblings(source: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Iterate over the other files in the folder of a source."""
     folder = source.parent
     if not folder.is_dir():
         return

@@ -217,7 +217,6 @@ class Shop:
         return tuple(notes)
 
     def _check_stores(self, codes: Codes) -> None:
-        """That a table without stores is not about several."""
         stores, receipts = codes.names("store"), self.tables["receipts"]
         for kind in ("receipts", "visits"):
             table = self.tables.get(kind)
@@ -275,7 +274,6 @@ def is_paid(prices: Any) -> bool:
 
 
 def _check_columns(said: Mapping[str, Any], tables: Mapping[str, SalesTable]) -> None:
-    """Refuse roles that no table has, and columns that none has."""
     for name, column in said.items():
         table, _, role = name.rpartition(".")
         kinds = [kind for kind in tables if table in ("", kind) and role in ROLES[kind]]

@@ -107,7 +107,6 @@ class SalesTable:
         return database.execute(f"SELECT count(*) FROM {self.kind}").fetchall()[0][0], doubtful
 
     def _shift(self, database: Connection, zone: str) -> int:
-        """From local times to UTC, for those that name no zone."""
         utc = f"timezone({zone}, make_timestamp(time))"
         twice = " OR ".join(
             f"timezone({zone}, {utc} {hours}) {sign} make_timestamp(time)"
@@ -196,7 +195,6 @@ class SalesTable:
         self._create(database, {role: identifier(role) for role in kinds}, "false AS bad, naive", "FROM slow_rows")
 
     def _value(self, role: str, kind: str, cells: Mapping[str, Any], codes: Codes) -> Any:
-        """The typed value of a cell; a BadRecordError where it has none."""
         cell = cells[role]
         words = "" if kind == OFFER else text(cell)
         if kind == OFFER:
@@ -252,7 +250,7 @@ def open_table(kind: str, source: Any, columns: Mapping[str, Any], how: ReadOpti
         for kinds in ((NUMBER, LEVEL), (TIME, END))
     )
     rules = column_rules(found, numbers, times, how.decimal, how.dates)
-    notes = tuple(f"{column} of {found.name} is read with {WORDS[rule]}." for column, rule in rules.items())
+    notes = tuple(f"{column} of {found.name} is read as {WORDS[rule]}." for column, rule in rules.items())
     data = cast("Source", Rewritten(found, rules)) if rules else found
     return SalesTable(kind, data, roles, how.separator or ";", notes)
 

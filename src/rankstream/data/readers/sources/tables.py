@@ -244,7 +244,6 @@ def _is_plain(column: Any) -> bool:
 
 
 def _types(cells: Sequence[Any]) -> set[str]:
-    """Return the names of the types of all cells that are not missing."""
     types = {kind.__name__ for kind in set(map(type, cells))} - NOTHING
     if len(types) > 1 and not any(type(cell) is float and cell == cell for cell in cells):
         types.discard("float")
