@@ -68,8 +68,8 @@ def fit(
 
     Options:
     out: Output file (default: model.json); with --by, output folder (default: models).
-    budget: CPU seconds after which the best model so far is saved (default: none; 600 for nearest and primal-dual, or
-        60 with very many items).
+    budget: CPU seconds after which the best model so far is saved (default: no limit; for nearest and primal-dual 600,
+        or 60 with very many items).
     timeout: Like --budget, in wall-clock seconds. The result then depends on how busy the machine is.
     tolerance: Accuracy at which to stop (smaller is slower): log-likelihood per choice for max-entropy and mle,
         certified gap for nearest, mean absolute error for primal-dual.

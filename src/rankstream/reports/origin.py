@@ -185,11 +185,11 @@ def account_of(reading: "Reading", counts: "ChoiceCounts") -> Iterator[str]:
 
 
 def remainder(distance: float, least: float) -> str:
-    """Return which part of a distance from the data is proven to remain, in plain words."""
+    """Return which part of a distance from the data another ranking model could remove, in plain words."""
     if distance <= 1e-9:
         return "The model fits the observed shares exactly."
-    part = 100 * max(0.0, min(1.0, least / distance))
-    return f"At least {part:.0f} % of this distance remains with any ranking model (proven)."
+    part = 100 * (1.0 - max(0.0, min(1.0, least / distance)))
+    return f"A better ranking model could remove at most {part:.0f} % of this distance (proven)."
 
 
 def proven(model: "Model", intervals: str) -> list[str]:

@@ -117,7 +117,7 @@ def proven(facts: dict[str, Any]) -> list[str]:
     """What is proven of a published model, in plain words.
 
     >>> proven({"choices": 1200.0, "distance": 0.04, "least": 0.03, "gap": 0.01})[2]
-    'At least 75 % of this distance remains with any ranking model (proven).'
+    'A better ranking model could remove at most 25 % of this distance (proven).'
     """
     words = [f"The model is based on {facts['choices']:,.0f} choices; older ones may count for less."]
     distance, least = facts["distance"], facts["least"]
