@@ -42,10 +42,10 @@ def prediction_lines(about: dict[str, Any]) -> list[str]:
     if weights and scores:
         parts = sorted(weights.items(), key=lambda pair: -pair[1])
         named = "; ".join(f"{shown(name)} {100 * weight:.0f} %" for name, weight in parts)
-        lines.append(f"Other offers are predicted by a mixture, weighted by accuracy on held-out offers: {named}.")
+        lines.append(f"Unseen offers are predicted by a mixture, weighted by accuracy on held-out offers: {named}.")
     elif weights:
         many = f"{len(weights)} kinds of models in equal parts" if len(weights) > 1 else shown(next(iter(weights)))
-        lines.append(f"Other offers are predicted by {many}: there are too few offers to hold any out.")
+        lines.append(f"Unseen offers are predicted by {many}: there are too few offers to hold any out.")
     if scores:
         best = max(scores, key=lambda name: scores[name])
         logit = scores.get("logit")

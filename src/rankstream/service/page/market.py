@@ -123,7 +123,7 @@ def proven(facts: dict[str, Any]) -> list[str]:
     distance, least = facts["distance"], facts["least"]
     if distance is None or least is None:
         return [*words, "Nothing is proven about it yet."]
-    return [*words, f"The model is {distance:.4f} from the observed shares.", remainder(distance, least)]
+    return [*words, f"Its distance from the observed shares is {distance:.4f}.", remainder(distance, least)]
 
 
 def listed_items(row: MarketRow, listing: dict[str, Any], fields: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:

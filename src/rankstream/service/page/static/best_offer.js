@@ -226,7 +226,7 @@ async function lookForIntervals(found, given, signal) {
       const ends = (/** @type {[number, number]} */ pair) => `[${amount(CUSTOMERS * pair[0])}, ${amount(CUSTOMERS * pair[1])}]`;
       byId("today-ends").textContent = ends(now.worth_interval);
       byId("proposed-ends").textContent = ends(then.worth_interval);
-      byId("gain-ends").textContent = `${ends(then.gain)}${then.gain[0] > 0 ? ", a clear gain" : ", within noise"}`;
+      byId("gain-ends").textContent = `${ends(then.gain)}${then.gain[0] > 0 ? ", a clear gain" : ", may be chance"}`;
       return;
     }
     byId("gain-ends").textContent = answer.intervals === "not yet" ? "(interval: being computed)" : `(${answer.intervals})`;
