@@ -181,7 +181,7 @@ def test_chips_say_what_the_header_says() -> None:
     assert "Model is current" in current(position=100)
     assert "all choices of the file" in current(is_file=True)
     assert "Good fit (proven)" in quality(gap=0.05)
-    assert "Fit within 0.06 of the best" in quality(gap=0.06)
+    assert "Fit may not be the closest" in quality(gap=0.06)
     assert "Fit not proven yet" in quality(gap=None)
     assert "Provisional" in quality(choices=29.0)
     assert "Provisional" not in quality(choices=30.0)
