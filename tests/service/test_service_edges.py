@@ -193,8 +193,8 @@ def test_chips_say_what_the_header_says() -> None:
     ("facts", "words"),
     [
         ({"distance": None}, "Nothing is proven"), ({"least": None}, "Nothing is proven"),
-        ({"distance": 1e-9}, "fits the observed shares exactly"), ({"distance": 2e-9, "least": 0.0}, "The model is"),
-        ({"least": -1.0}, "At least 0 %"), ({"least": 0.05}, "At least 100 %"), ({"least": 0.02}, "At least 50 %"),
+        ({"distance": 1e-9}, "fits the observed shares exactly"), ({"distance": 2e-9, "least": 0.0}, "Its distance"),
+        ({"least": -1.0}, "at most 100 %"), ({"least": 0.05}, "at most 0 %"), ({"least": 0.02}, "at most 50 %"),
     ],
 )  # fmt: skip
 def test_what_is_proven(facts: dict[str, Any], words: str) -> None:
