@@ -187,8 +187,8 @@ def test_drift_compares_market_by_market(folder: Path) -> None:
     done = run("drift", "2024-05.csv", "2024-06.csv", "--by", "store", "--json", cwd=folder)
     found = json.loads(done.stdout)["markets"]
     assert list(found) == ["Bath", "York"]
-    assert "Only before, so not compared: Ely." in done.stderr
-    assert "Only after, so not compared: Wells." in done.stderr
+    assert "Only in the earlier period, so not compared: Ely." in done.stderr
+    assert "Only in the later period, so not compared: Wells." in done.stderr
     own = [frame[frame["store"] == "York"].drop(columns=["store", "time"]) for frame in (before, after)]
     expected = rs.drift_report(*(rs.read_counts(one) for one in own))
     assert found["York"]["moved"] == len(expected.moved)

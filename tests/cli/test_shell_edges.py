@@ -154,8 +154,8 @@ def test_what_can_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]
             compares_models(before, after, at)
     assert in_both({"York": 1, "Bath": 2}, {"York": 3, "Ely": 4}) == {"York": (1, 3)}
     told = capsys.readouterr().err
-    assert "Only before, so not compared: Bath." in told
-    assert "Only after, so not compared: Ely." in told
+    assert "Only in the earlier period, so not compared: Bath." in told
+    assert "Only in the later period, so not compared: Ely." in told
     with pytest.raises(ValueError, match="No market occurs in both periods"):
         in_both({"York": 1}, {"Ely": 4})
 

@@ -110,7 +110,7 @@ def test_a_page_says_what_there_is_to_say(made: tuple[Path, Any]) -> None:
     ]  # fmt: skip
     assert "402 records" in words
     assert "2 records were skipped" in words
-    assert re.search(r"At least \d+ % of this distance remains with any ranking model \(proven\)", words)
+    assert re.search(r"A better ranking model could remove at most \d+ % of this distance \(proven\)", words)
     assert "Intervals come from 3 bootstrap refits" in words
     assert page.texts["p"][0] == "1 January 2024 to 17 January 2024 · 400 visits"
     assert "today's offer earns" in words

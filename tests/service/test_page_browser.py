@@ -117,7 +117,7 @@ def test_any_two_periods_are_compared(see: Callable[..., Seen]) -> None:
 def test_a_chip_explains_itself(see: Callable[..., Seen]) -> None:
     page = see().open("/markets/cafe")
     page.locator(".chip summary", has_text="fit").click()
-    page.get_by_text("of this distance remains with any ranking model").first.wait_for()
+    page.get_by_text("A better ranking model could remove at most").first.wait_for()
     page.locator("#change-chip summary").click()
     page.locator("#change-chip p:not(:empty)").wait_for()
 

@@ -181,7 +181,7 @@ def test_chips_say_what_the_header_says() -> None:
     assert "Model is current" in current(position=100)
     assert "all choices of the file" in current(is_file=True)
     assert "Good fit (proven)" in quality(gap=0.05)
-    assert "Fit within 0.06 of the best" in quality(gap=0.06)
+    assert "Fit may not be the closest" in quality(gap=0.06)
     assert "Fit not proven yet" in quality(gap=None)
     assert "Provisional" in quality(choices=29.0)
     assert "Provisional" not in quality(choices=30.0)
@@ -193,8 +193,8 @@ def test_chips_say_what_the_header_says() -> None:
     ("facts", "words"),
     [
         ({"distance": None}, "Nothing is proven"), ({"least": None}, "Nothing is proven"),
-        ({"distance": 1e-9}, "fits the observed shares exactly"), ({"distance": 2e-9, "least": 0.0}, "The model is"),
-        ({"least": -1.0}, "At least 0 %"), ({"least": 0.05}, "At least 100 %"), ({"least": 0.02}, "At least 50 %"),
+        ({"distance": 1e-9}, "fits the observed shares exactly"), ({"distance": 2e-9, "least": 0.0}, "Its distance"),
+        ({"least": -1.0}, "at most 100 %"), ({"least": 0.05}, "at most 0 %"), ({"least": 0.02}, "at most 50 %"),
     ],
 )  # fmt: skip
 def test_what_is_proven(facts: dict[str, Any], words: str) -> None:

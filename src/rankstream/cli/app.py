@@ -33,7 +33,7 @@ PANELS = {
     "Running time": ("budget", "timeout", "jobs"),
     "Output": ("out", "title", "plot", "as_json", "seed", "help"),
 }
-"""The groups of options in the help, each with the most used option first; options in no group come first."""
+"""The groups of options in the help, the most used first; required options and those in no group come first."""
 OLD_OPTIONS = {
     "fit": {"--no-errors": "--no-standard-errors"},
     "decide": {"--interval": "--intervals", "--no-interval": "--no-intervals", "--how": "--strategy"},
@@ -61,7 +61,7 @@ class ShellCommand(TyperCommand):
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options, sorted by group, and the arguments."""
-        return _sorted_into_panels(_plain_flags(super().get_params(ctx)))
+        return _sorted_into_panels(_plain_types(super().get_params(ctx)))
 
 
 class ShellGroup(TyperGroup):
@@ -69,13 +69,13 @@ class ShellGroup(TyperGroup):
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options of the group."""
-        return _plain_flags(super().get_params(ctx))
+        return _plain_types(super().get_params(ctx))
 
 
-def _plain_flags(parameters: list[Any]) -> list[Any]:
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
-            parameter.metavar = ""
+def _plain_types(parameters: list[Any]) -> list[Any]:
+    for option in parameters:
+        if option.metavar is None and (getattr(option, "is_flag", False) or getattr(option, "multiple", False)):
+            option.metavar = "" if option.is_flag else "<str>"
     return parameters
 
 
@@ -86,7 +86,7 @@ def _sorted_into_panels(parameters: list[Any]) -> list[Any]:
     def sort_key(parameter: Any) -> tuple[int, int]:
         if parameter.param_type_name != "option":
             return -1, 0
-        panel, place = places.get(parameter.name, (None, len(places)))
+        panel, place = (None, 0) if parameter.required else places.get(parameter.name, (None, len(places)))
         if parameter.rich_help_panel is None:
             parameter.rich_help_panel = panel
         return groups.index(parameter.rich_help_panel), place

@@ -32,7 +32,7 @@ def compare(
     Example: rankstream compare choices.csv --folds 5
 
     Options:
-    holdout: What to leave out for the test: whole offers, single choices, or later rows.
+    holdout: What to leave out for the test: whole offers (assortments), single choices, or later rows (time).
     plot: Also save a chart of the differences (.png, .svg, .pdf or .jpg).
     """
     from rankstream._core.files import check_picture

@@ -77,7 +77,7 @@ def decide(
     safe: Also find the offer with the best worst case (needs --data).
     next_one: Suggest the offer to try next instead, to learn while earning (needs --data).
     strategy: With --next: how to balance learning and earning.
-    budget: CPU seconds after start-up and one-time compilation (per market). Ctrl-C stops with the best offer so far.
+    budget: CPU seconds (per market), except start-up and one-time compilation. Ctrl-C stops with the best offer so far.
     """
     from rankstream.models.files import load_model
 

@@ -93,9 +93,9 @@ def drift(
 
 def in_both(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """Return the values of each market before and after; print a note on markets of one period only."""
-    for word, names in (("before", before.keys() - after.keys()), ("after", after.keys() - before.keys())):
+    for word, names in (("earlier", before.keys() - after.keys()), ("later", after.keys() - before.keys())):
         if names:
-            print_note(f"Only {word}, so not compared: {', '.join(map(shown, sorted(names)))}.")
+            print_note(f"Only in the {word} period, so not compared: {', '.join(map(shown, sorted(names)))}.")
     both = {name: (before[name], after[name]) for name in before if name in after}
     if not both:
         raise ValueError("No market occurs in both periods, so nothing could be compared: choose other files.")

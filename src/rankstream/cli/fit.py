@@ -68,8 +68,8 @@ def fit(
 
     Options:
     out: Output file (default: model.json); with --by, output folder (default: models).
-    budget: CPU seconds after which the best model so far is saved (default: none; 600 for nearest and primal-dual, or
-        60 with very many items).
+    budget: CPU seconds after which the best model so far is saved (default: no limit; for nearest and primal-dual 600,
+        or 60 with very many items).
     timeout: Like --budget, in wall-clock seconds. The result then depends on how busy the machine is.
     tolerance: Accuracy at which to stop (smaller is slower): log-likelihood per choice for max-entropy and mle,
         certified gap for nearest, mean absolute error for primal-dual.
@@ -266,9 +266,9 @@ def as_text(content: dict[str, Any]) -> str:
     lines = [
         *warning_lines(content),
         f"{round(content['choices'], 1):,.12g} {choices} from {content['offers']:,} {offers}; {what}{ended}.",
-        f"Mean absolute error on these offers {content['mean_absolute_error']:.4f}; weighted l2 distance "
-        f"{content['distance']:.4f} (sampling noise alone: {content['noise_distance']:.4f}), and no "
-        f"ranking model can be closer than {least:.4f}.",
+        f"Mean absolute error on these offers: {content['mean_absolute_error']:.4f}. Distance from the data: "
+        f"{content['distance']:.4f} (weighted l2; sampling noise alone: {content['noise_distance']:.4f}). "
+        f"No ranking model can be closer than {least:.4f}.",
     ]
     if "account" in content:
         lines.insert(0, shell_words(content["account"]["summary"]))

@@ -74,9 +74,9 @@ class ReadingOptions:
 
     Options:
     outside_share: Assumed share of customers who bought nothing.
-    no_choice: Name of the no-purchase option. It is part of every offer, and an empty choice means it was taken.
+    no_choice: Name of the no-purchase option, such as nothing. It is in all offers; an empty choice means it was taken.
     format: What a row is (default: recognised from the columns).
-    columns: Map columns to roles: item=alt,chosen=choice or items=car_av:1;bus_av:2. JSON for names with a comma.
+    columns: Your columns, as role=column: item=alt,chosen=choice or items=car_av:1;bus_av:2. JSON if names have commas.
     contents: Table with the items of each offer: columns offer_id and item.
     separator: Separator between items of an offer or ranking (default: recognised).
     encoding: Text encoding, such as latin-1 (default: utf-8).
@@ -91,8 +91,8 @@ class ReadingOptions:
     visits: With --stock: visits counted at the door (time, count).
     price_list: With --stock: a price list (item, time, price), or 'paid' for the prices on receipts.
     category: With --stock: column of categories; each becomes a market.
-    per_receipt: With --stock, for receipts of several units: count each unit (units, the default), the first, or all as
-        one choice (weighted); or skip these receipts (single).
+    per_receipt: With --stock: what counts on a receipt of several units. Each unit (units, the default), the first
+        unit (first), all as one choice (weighted), or nothing (single).
     conflicts: With --stock, for sales of items not in stock: extend the offer (default), skip the sale, or stop.
     stock_format: With --stock: format of the stock log (default: recognised).
     timezone: With --stock: time zone of times without one, such as Europe/Berlin.

@@ -50,7 +50,7 @@ def report(
     Example: rankstream report model.json --data choices.csv --margins items.csv -o report.html
 
     Options:
-    data: Choices the model was fitted to; for a folder of markets, the folder itself.
+    data: Choices the model was fitted to (a folder of markets contains them).
     margins: CSV table of items, as for 'decide'. The report then recommends what to offer.
     at_most: With --margins: maximum number of items in the offer.
     present: With --margins: the current offer; "recent" takes the most frequent recent one.

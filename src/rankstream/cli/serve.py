@@ -156,7 +156,7 @@ def revoke(
 def backup(
     folder: Folder, file: Annotated[Path, typer.Argument(help="Zip file to write.")], as_json: AsJson = False
 ) -> None:
-    """Copy everything to one zip file while the service runs. To restore, unzip it into an empty folder.
+    """Copy everything to one zip file, even while the service runs. To restore, unzip it into an empty folder.
 
     Example: rankstream serve backup shop shop.zip
     """
@@ -173,7 +173,7 @@ def export(
     file: Annotated[Path, typer.Argument(help="Output file: .parquet or .jsonl.")],
     as_json: AsJson = False,
 ) -> None:
-    """Export the records of a market while the service runs. 'fit' reads the file.
+    """Export the records of a market to a file for 'fit', even while the service runs.
 
     Example: rankstream serve export shop cafe cafe.parquet
     """
@@ -185,7 +185,7 @@ def export(
 
 @serve.command(cls=ShellCommand)
 def purge(folder: Folder, market: MarketName, as_json: AsJson = False) -> None:
-    """Delete a market and all of its data while the service runs.
+    """Delete a market and all of its data, even while the service runs.
 
     Example: rankstream serve purge shop cafe
     """

@@ -59,7 +59,7 @@ def _by_choices(data: ChoiceCounts, folds: int, generator: np.random.Generator) 
     if not np.array_equal(whole, data.tallies):
         part = data.tallies[np.flatnonzero(whole != data.tallies)[0]]
         raise ValueError(
-            f"The count {part:g} is not a whole number, so it cannot be dealt out: round it, or hold out assortments."
+            f"The count {part:g} is not a whole number, so folds cannot share it: round it, or hold out assortments."
         )
     dealt = generator.multinomial(whole, np.full(folds, 1.0 / folds)).T
     if not dealt.sum(axis=1).all():

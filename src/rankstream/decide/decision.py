@@ -235,7 +235,7 @@ def change_lines(found: Decision, units: Units = PER_100) -> list[str]:
     lines.append("Best single changes to it:")
     for change in pays:
         noise = change.interval is not None and change.interval[0] <= 0.0
-        unsure = " (within noise)" if noise else ""
+        unsure = " (may be chance)" if noise else ""
         lines.append(f"  {change.words}: {units.change(change.gain)}{units.ends(change.interval)}{unsure}")
     return lines
 

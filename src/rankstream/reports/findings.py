@@ -26,7 +26,7 @@ MAX_COMPARED = 40
 """Items that a page has the shares of, to compare two periods."""
 MIN_OFFER_SHARE = 0.5
 """Of all choices that must be from one offer, if shares over time are to be of that offer."""
-REMEDY = "A model of all choices describes neither half. Fit one to the later choices, or follow the change."
+REMEDY = "A model of all choices describes neither half. Fit one to the later choices, or let older ones count less."
 
 Span = tuple[float, float]
 

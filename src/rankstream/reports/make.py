@@ -35,7 +35,7 @@ MAX_SUBSTITUTED_ITEMS = 30  # items whose substitutes are asked for: the most ch
 RIVALS = ("mnl", "latent-class", "markov-chain", "mnl-price", "latent-class-price")
 NO_TIMES = "The times of these choices are not known (a folder of markets keeps none): give a file that has times."
 NO_MARGINS = "Add margins to see what to offer and what it would earn."
-KEPT_WEIGHTS = "Each time, the model's base models were fitted anew, and kept the weights of the fit to all choices."
+KEPT_WEIGHTS = "Each time, its base models were fitted again, with the weights of the fit to all choices."
 
 
 @dataclass(frozen=True)

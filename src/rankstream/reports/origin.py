@@ -42,10 +42,10 @@ def prediction_lines(about: dict[str, Any]) -> list[str]:
     if weights and scores:
         parts = sorted(weights.items(), key=lambda pair: -pair[1])
         named = "; ".join(f"{shown(name)} {100 * weight:.0f} %" for name, weight in parts)
-        lines.append(f"Other offers are predicted by a mixture, weighted by accuracy on held-out offers: {named}.")
+        lines.append(f"Unseen offers are predicted by a mixture, weighted by accuracy on held-out offers: {named}.")
     elif weights:
         many = f"{len(weights)} kinds of models in equal parts" if len(weights) > 1 else shown(next(iter(weights)))
-        lines.append(f"Other offers are predicted by {many}: there are too few offers to hold any out.")
+        lines.append(f"Unseen offers are predicted by {many}: there are too few offers to hold any out.")
     if scores:
         best = max(scores, key=lambda name: scores[name])
         logit = scores.get("logit")
@@ -185,11 +185,11 @@ def account_of(reading: "Reading", counts: "ChoiceCounts") -> Iterator[str]:
 
 
 def remainder(distance: float, least: float) -> str:
-    """Return which part of a distance from the data is proven to remain, in plain words."""
+    """Return which part of a distance from the data another ranking model could remove, in plain words."""
     if distance <= 1e-9:
         return "The model fits the observed shares exactly."
-    part = 100 * max(0.0, min(1.0, least / distance))
-    return f"At least {part:.0f} % of this distance remains with any ranking model (proven)."
+    part = 100 * (1.0 - max(0.0, min(1.0, least / distance)))
+    return f"A better ranking model could remove at most {part:.0f} % of this distance (proven)."
 
 
 def proven(model: "Model", intervals: str) -> list[str]:

@@ -151,7 +151,7 @@ def offers_table(counts: ChoiceCounts, caption: str, most: int) -> tuple[tuple[L
 def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> str:
     if interval is None:
         return "certainty not estimated"
-    how = "a clear gain" if interval[0] > 0.0 < gain else "within noise"
+    how = "a clear gain" if interval[0] > 0.0 < gain else "may be chance"
     largest = units.customers * max(map(abs, interval))
     digits = 3 if largest < 1.0 else 2 if largest < 100.0 else 0
     return f"{how}{units.ends(interval, f'.{digits}f')}"

@@ -117,13 +117,13 @@ def proven(facts: dict[str, Any]) -> list[str]:
     """What is proven of a published model, in plain words.
 
     >>> proven({"choices": 1200.0, "distance": 0.04, "least": 0.03, "gap": 0.01})[2]
-    'At least 75 % of this distance remains with any ranking model (proven).'
+    'A better ranking model could remove at most 25 % of this distance (proven).'
     """
     words = [f"The model is based on {facts['choices']:,.0f} choices; older ones may count for less."]
     distance, least = facts["distance"], facts["least"]
     if distance is None or least is None:
         return [*words, "Nothing is proven about it yet."]
-    return [*words, f"The model is {distance:.4f} from the observed shares.", remainder(distance, least)]
+    return [*words, f"Its distance from the observed shares is {distance:.4f}.", remainder(distance, least)]
 
 
 def listed_items(row: MarketRow, listing: dict[str, Any], fields: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ BATCH_RECORDS, TIME_SLICES, TELL_SECONDS = 10_000, 12, 0.3  # TELL_SECONDS betwe
 EVERYTHING = ServiceLimits(items=100_000, label=10_000, offers=1_000_000, market_items=1_000_000, markets=10_000)
 """A file of one's own may be as large as memory allows."""
 UPLOAD_MEMORY = 2_000_000_000  # bytes that a process may take for a file that was uploaded: 20 times the largest one
-NO_FIT = "The model could not be fitted, for want of memory perhaps: use 'rankstream open' for the file."
+NO_FIT = "The model could not be fitted, perhaps for lack of memory: use 'rankstream open' for the file."
 MAX_DATED_MARKETS = 20  # of one file, each of which is read anew for its times; not tuned
 PREVIEW_ROWS, PREVIEW_COLUMNS, PREVIEW_LETTERS = 20, 60, 200  # what fits a screen
 Part = tuple[str, Reading, ChoiceCounts]  # a market of a file: its name, what was read, and its choices

@@ -30,7 +30,7 @@ NO_PRICES = (
     "price_levels, and send offers with prices."
 )
 TITLES = {"findings": "What you should know", "trend": "Shares over time", "drift": "What changed over time"}
-REMEDY = "Tastes changed. Set half_life or window to let older choices count less, or detect to restart after a change."
+REMEDY = "Tastes changed. Set half_life, window or detect for this market, so that older choices count less."
 FOLLOWS = "The model follows the change: with these settings, earlier choices count for less, or not at all."
 COURSE = "How far the model was from the observed shares since the first record, and how much a better fit could gain."
 CHANGES = ("at record", "learned at (UTC)", "evidence began near record")

@@ -196,7 +196,7 @@ function show(place, found, how, given) {
       side("Today", worth ?? undefined, "today-ends", list(now, found.offer, "dropped")),
       side("Proposed", found.value, "proposed-ends", list(found.offer, now, "added"))),
     element("p", { id: "proof" }, found.proven ? "Proven best: by this model, no allowed offer is worth more." : `The best that was found. It is not proven best: the proven limit is ${money(found.bound)} per ${CUSTOMERS.toLocaleString("en")} customers.`),
-    ...(without ? [element("p", { class: "note" }, `${without} ${without === 1 ? "item was" : "items were"} left out, for want of a margin or cost.`)] : []),
+    ...(without ? [element("p", { class: "note" }, `${without} ${without === 1 ? "item was" : "items were"} left out, because no margin or cost was given.`)] : []),
     ...(found.context?.nearness?.is_extrapolation ? [element("p", { class: "notice" }, "This offer is far from anything in the data. Try it in one place first.")] : []));
   const buttons = element("p", { class: "tools" });
   const take = element("button", { type: "button" }, "Try it in What if"), load = element("button", { type: "button" }, "Download as CSV");
@@ -226,7 +226,7 @@ async function lookForIntervals(found, given, signal) {
       const ends = (/** @type {[number, number]} */ pair) => `[${amount(CUSTOMERS * pair[0])}, ${amount(CUSTOMERS * pair[1])}]`;
       byId("today-ends").textContent = ends(now.worth_interval);
       byId("proposed-ends").textContent = ends(then.worth_interval);
-      byId("gain-ends").textContent = `${ends(then.gain)}${then.gain[0] > 0 ? ", a clear gain" : ", within noise"}`;
+      byId("gain-ends").textContent = `${ends(then.gain)}${then.gain[0] > 0 ? ", a clear gain" : ", may be chance"}`;
       return;
     }
     byId("gain-ends").textContent = answer.intervals === "not yet" ? "(interval: being computed)" : `(${answer.intervals})`;

@@ -5,10 +5,10 @@ import { askAbout, byId, element, isAbort } from "./server.js";
 
 /** What a column can be, and how people call that. @type {[string, string][]} */
 const ROLES = [
-  ["", "not used"], ["chosen", "what was chosen, or whether it was"], ["item", "item"], ["offered", "offer: a list of items"],
+  ["", "not used"], ["chosen", "choice: a name, or 1 where chosen"], ["item", "item"], ["offered", "offer: a list of items"],
   ["priced", "offer with prices"], ["flag", "item: 1 where on offer"], ["observation", "receipt or visit"], ["price", "price"],
   ["count", "how often"], ["time", "time"], ["by", "a market for each value"], ["available", "whether in stock"], ["ranking", "ranking"],
-  ["offer_id", "number of the offer"],
+  ["offer_id", "ID of the offer"],
 ];
 const GIVEN = ["chosen", "item", "offered", "observation", "count", "time", "available", "ranking", "offer_id"]; // roles of the reader
 /** @type {string} */
@@ -124,7 +124,7 @@ function showAccount() {
 
 /** A column that is not used, and a button that uses it. @param {string} name @param {string} kind */
 function hint(name, kind) {
-  const [words, role] = kind === "price" ? ["looks like prices. With prices, the model also says what they do.", "price"] : kind === "time" ? ["looks like times. With times, the page shows what changed.", "time"] : ["looks like groups, such as stores. Each can have a market of its own.", "by"];
+  const [words, role] = kind === "price" ? ["looks like prices. With prices, the page also shows demand by price.", "price"] : kind === "time" ? ["looks like times. With times, the page shows what changed.", "time"] : ["looks like groups, such as stores. Each can have a market of its own.", "by"];
   const use = element("button", { type: "button" }, "Use it"), columns = name.split(", ");
   use.addEventListener("click", () => {
     selects().filter((one) => columns.includes(one.dataset.column ?? "")).forEach((one) => { one.value = role; });
