@@ -57,9 +57,9 @@ def test_data_give_intervals_a_safe_offer_and_the_next_one(folder: Path) -> None
     assert {"value", "low", "high", "is_noise"} == set(found["lead"])
     safe = answer(folder, "--data", "DATA", "--safe", "--at-most", 2)
     assert safe["low"] >= safe["best_low"] - 1e-6
-    tried = answer(folder, "--data", "DATA", "--next", "--at-most", 2, "--how", "greedy")
+    tried = answer(folder, "--data", "DATA", "--next", "--at-most", 2, "--strategy", "greedy")
     assert len(tried["offer"]) <= 2
-    text = call(folder, "--data", "DATA", "--next", "--at-most", 2, "--how", "greedy").stdout
+    text = call(folder, "--data", "DATA", "--next", "--at-most", 2, "--strategy", "greedy").stdout
     assert text == f"Next, offer {', '.join(tried['offer'])} (greedy).\n"
 
 
@@ -94,7 +94,7 @@ def test_the_picture_is_drawn(folder: Path) -> None:
         ("item,margin\ntea,1\ncream,1\ncake,1\npie,1\n", ["--capacity", "3"], "add a column space"),
         (TABLE, ["--safe"], "add --data"),
         (TABLE, ["--safe", "--next", "--data", "DATA"], "cannot be combined"),
-        (TABLE, ["--next", "--how", "luck", "--data", "DATA"], "--strategy is 'luck'"),
+        (TABLE, ["--next", "--strategy", "luck", "--data", "DATA"], "--strategy is 'luck'"),
         (TABLE, ["--plot", "nowhere/x.png"], "The folder nowhere does not exist"),
     ],
 )

@@ -141,7 +141,7 @@ TEXTS = {
     "drift new": (["drift", "DATA", "LINES"], ["No longer seen: 1 offer\nList the offers with --by-offer"]),
     "drift new offers": (["drift", "DATA", "LINES", "--by-offer"], ["No longer seen: 1 offer\n  nothing;pie"]),
     "drift models": (
-        [*GOOD["drift models"], "--least", "0.5"],
+        [*GOOD["drift models"], "--min-change", "0.5"],
         ["by their first two favourites, changes of 50 points or more: 1 appeared, 1 vanished, 0 grew", "tea > pie"],
     ),
     "drift item": (["drift", "MODEL", "OTHER"], ["Items only after: rum", "(nothing)"]),

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.certificate import confidence_radii
 from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, observe
@@ -252,7 +251,6 @@ class Range:
         return f"Range({self.low:.4g} to {self.high:.4g} ({sure}), predicted {self.predicted:.4g}; the model {fits})"
 
 
-@old_keywords(prices="margins", level="confidence", max_seconds="budget")
 def revenue_range(
     data: ChoiceCounts | ArrayLike,
     offer: Iterable[Label],
@@ -328,7 +326,6 @@ def revenue_range(
     return Range(low.bound, -high.bound, predicted, used, feasible, proven, model, low.model, high.model)
 
 
-@old_keywords(level="confidence", max_seconds="budget")
 def probability_range(
     data: ChoiceCounts | ArrayLike,
     offer: Iterable[Label],

@@ -6,7 +6,6 @@ from typing import Any, Unpack
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Label, Mask
 from rankstream._core.watch import Deadline, Watch
 from rankstream.columns.data import Limits
@@ -82,7 +81,6 @@ class SafeOffer:
         }  # fmt: skip
 
 
-@old_keywords(level="confidence")
 @constrained
 def safe_offer(
     counts: ChoiceCounts,

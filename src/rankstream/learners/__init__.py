@@ -3,6 +3,6 @@
 By name: ``make("dual-averaging", horizon)``; the paper's six methods: ``paper_method("FW_dyn", offers, norm="l1")``.
 """
 
-from rankstream._core import old_names
+import lazy_loader
 
-__getattr__, __dir__, __all__ = old_names.attach(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

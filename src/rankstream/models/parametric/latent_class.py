@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
@@ -68,7 +67,6 @@ class LatentClassModel(MixtureModel):
         return plackett_luce_orders(self.attraction[self.draw_classes(size, random)], random)
 
 
-@old_keywords(max_steps="max_rounds")
 def fit_latent_class(
     counts: ChoiceCounts,
     *,
