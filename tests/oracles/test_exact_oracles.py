@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import naive
 import strategies
+from milp_oracle import MilpOracle
 from oracle_problems import TIES, rounding_slack
 from rankstream import Assortments, checks
 from rankstream._core.types import Vec
@@ -22,7 +23,6 @@ from rankstream.oracles import (
     LatticeOracle,
     Ties,
 )
-from rankstream.oracles.milp import MilpOracle
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.tables.lattice import unions
 

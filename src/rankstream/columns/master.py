@@ -9,7 +9,6 @@ from rankstream._core.types import Codes, Vec
 from rankstream.columns.data import Observed
 from rankstream.data.assortments import Assortments
 from rankstream.models.nearest import winning_coordinates
-from rankstream.oracles.milp import quiet_highs
 
 FEASIBILITY_TOLERANCE = 1e-9  # of HiGHS; a ranking that gains less is not added
 MAX_PIVOTS_PER_SIDE = 100  # of a program's rows and columns; beyond, the simplex method most likely cycles
@@ -49,6 +48,16 @@ def ball(assortments: Assortments, norm: Norm, weights: Vec | None = None) -> Ba
     if norm == "linf":
         return Ball(each, np.arange(size), np.ones(size))
     raise ValueError(f"Column generation does not support the norm {norm!r}: choose 'l1' or 'linf'.")
+
+
+def quiet_highs(**options: Any) -> Any:
+    """Return a silent HiGHS solver with these options; HiGHS is imported here, since that takes a while."""
+    import highspy
+
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, value in {"output_flag": False, **options}.items():
+        highs.setOptionValue(option, value)
+    return highs
 
 
 class GrowingProgram:

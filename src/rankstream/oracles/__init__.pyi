@@ -1,6 +1,5 @@
 """The public names; `lazy_loader` imports each when it is first used."""
 
-from .milp import MilpOracle as MilpOracle
 from .protocol import Answer as Answer
 from .protocol import CachingOracle as CachingOracle
 from .protocol import CountingOracle as CountingOracle
