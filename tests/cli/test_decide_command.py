@@ -13,7 +13,7 @@ from rankstream import Assortments, ChoiceCounts
 from rankstream.cli.decide import present_offer
 from rankstream.cli.items import read_items, word_pairs
 from rankstream.decide import best_offer
-from rankstream.plots.decisions import earnings_over_time, runners_up, value_by_size
+from rankstream.plots.decisions import runners_up, value_by_size
 
 __all__ = ["folder"]
 MARGINS = {"tea": 1.0, "cream": 3.0, "cake": 2.0, "pie": 2.5}
@@ -142,8 +142,6 @@ def test_pictures_show_sizes_and_runners_up() -> None:
     alone = Figure().subplots()
     runners_up(best_offer(MODEL, MARGINS), alone)
     assert alone.get_title() == "The offer"
-    earnings_over_time({"greedy": np.ones((3, 4)), "random": np.zeros((3, 4))}, alone, 50)
-    assert alone.get_lines()[0].get_xdata().tolist() == [50, 100, 150, 200]  # type: ignore[union-attr]
 
 
 def test_a_wrong_answer_is_a_sentence_and_not_an_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
