@@ -42,7 +42,6 @@ from .estimation.many.results import Markets as Markets
 from .estimation.many.run import estimate_many as estimate_many
 from .evaluate.compare import compare as compare
 from .evaluate.customer_types import favourite_changes as favourite_changes
-from .evaluate.customer_types import type_changes as type_changes
 from .models.entropy.model import EntropyModel as EntropyModel
 from .models.files import load_model as load_model
 from .models.rankings import RankingModel as RankingModel

@@ -30,7 +30,7 @@ def test_public_names_are_these() -> None:
         *("estimate", "Estimate", "Solver", "RankingEstimator", "fit_within", "Bootstrap", "predict_interval"),
         *("estimate_many", "Markets"),
         *("RankingModel", "EntropyModel", "Certificate", "load_model"),
-        *("Live", "Record", "ChangeDetector", "DriftReport", "drift_report", "type_changes", "favourite_changes"),
+        *("Live", "Record", "ChangeDetector", "DriftReport", "drift_report", "favourite_changes"),
         *("compare", "rationality", "revenue_range", "probability_range"),
         *("distances", "learners", "oracles", "certificate", "models", "methods", "baselines", "plots", "checks"),
         *("streams", "decide", "Client", "best_offer", "safe_offer", "next_offer", "lost_sales", "report"),
