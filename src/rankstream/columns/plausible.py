@@ -17,8 +17,10 @@ from rankstream.certificate import confidence_radii
 from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, observe
 from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, ball
 from rankstream.columns.mle import warm_start
+from rankstream.columns.uncertain import bound_shares
 from rankstream.data.assortments import Assortments, as_offer, plain
 from rankstream.data.counts import ChoiceCounts
+from rankstream.data.uncertain import UncertainCounts
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Ties, auto
 
@@ -62,13 +64,13 @@ class RangeSearch:
         """Add rankings to the columns and the master; return how many were new."""
         new = self.columns.add(rankings)
         if len(new):
-            self.master.add(new[:, : self.master.size], new[:, self.master.size :] @ self.target)
+            self.master.add(new, self._offered(new) @ self.target)
         return len(new)
 
     def aim(self, target: Vec, radius: float) -> None:
         """Start the second phase, or change its target."""
         self.target, self.radius = target, radius
-        self.master.fix_radius(radius, self.columns.vertices[:, self.master.size :] @ target)
+        self.master.fix_radius(radius, self._offered(self.columns.vertices) @ target)
 
     def run(self, limits: Limits) -> Optimum:
         """Generate columns until the gap is small enough, or a limit is reached."""
@@ -99,12 +101,17 @@ class RangeSearch:
                 break
         return best
 
-    def _costs(self, dual: Vec) -> Vec:
-        return np.concatenate((-dual, self.target))
+    def _offered(self, vertices: Vec) -> Vec:
+        """Return the coordinates of the offers behind those of the data."""
+        return vertices[..., self.observed.assortments.n_coordinates :]
+
+    def costs(self, dual: Vec) -> Vec:
+        """Return the oracle's costs at a dual."""
+        return np.concatenate((-self.observed.spread(dual), self.target))
 
     def _find_columns(self, dual: Vec) -> tuple[Codes, float]:
         """Return the cheap rankings at this dual, and its Lagrangian bound."""
-        answer = self.finder.cheapest(self._costs(dual))
+        answer = self.finder.cheapest(self.costs(dual))
         slack = float(dual @ self.observed.frequencies) + answer.bound
         width = self.master.ball.width(dual)
         if self.radius is not None:
@@ -113,14 +120,14 @@ class RangeSearch:
 
     def _paying(self, rankings: Codes, dual: Vec, worth: float) -> list[Codes]:
         """The rankings that improve on the master's solution."""
-        costs, vertex = self._costs(dual), self.columns.assortments.vertex
+        costs, vertex = self.costs(dual), self.columns.assortments.vertex
         return [ranking for ranking in rankings if float(costs @ vertex(ranking)) < worth - FEASIBILITY_TOLERANCE]
 
     def _value(self, weights: Vec) -> float:
         point = weights @ self.columns.vertices
         if self.radius is None:
-            return self.master.ball.distance(point[: self.master.size] - self.observed.frequencies)
-        return float(point[self.master.size :] @ self.target)
+            return self.master.ball.distance(self.observed.read(point) - self.observed.frequencies)
+        return float(self._offered(point) @ self.target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +161,7 @@ class PlausibleModels:
         finder = ColumnFinder(auto(whole, self.ties, self.seed) if self.oracle is None else self.oracle(whole), whole)
         nothing = np.zeros(len(labels))
         search = RangeSearch(self.observed, Master(self.observed, self.ball), finder, Columns(whole), nothing)
-        search.add(finder.cheapest(-np.append(self.observed.frequencies, nothing)).rankings)
+        search.add(finder.cheapest(search.costs(self.observed.frequencies)).rankings)
         search.add(self.rankings.values() if self.rankings else warm_start(self.observed, WARM_ROUNDS, self.seed))
         return search, search.run(Limits(FEASIBILITY_TOLERANCE, budget=limits.budget))
 
@@ -186,7 +193,7 @@ class PlausibleModels:
 
 
 def plausible_models(
-    data: ChoiceCounts | ArrayLike,
+    data: ChoiceCounts | UncertainCounts | ArrayLike,
     region: Region,
     tolerance: float,
     confidence: float,
@@ -197,6 +204,12 @@ def plausible_models(
     seed: int = 0,
 ) -> PlausibleModels:
     """Return the distributions in a region around the data; parameters as in ``revenue_range``."""
+    if isinstance(data, UncertainCounts):
+        observed, limits = bound_shares(data, region, confidence)
+        radius = 1.0 if region == "confidence" else number_between("tolerance", tolerance, 0.0)
+        first = warm_start(observe(data.naive_counts()), WARM_ROUNDS, seed)
+        starts = {ranking.tobytes(): ranking for ranking in first}
+        return PlausibleModels(observed, limits, radius, oracle, ties, seed, starts)
     observed = observe(data, assortments)
     if region == "confidence":
         return PlausibleModels(observed, _confidence(data, confidence), 1.0, oracle, ties, seed)
@@ -252,7 +265,7 @@ class Range:
 
 
 def revenue_range(
-    data: ChoiceCounts | ArrayLike,
+    data: ChoiceCounts | UncertainCounts | ArrayLike,
     offer: Iterable[Label],
     margins: Mapping[Label, float],
     tolerance: float = 0.0,
@@ -273,8 +286,9 @@ def revenue_range(
 
     Parameters
     ----------
-    data : ChoiceCounts, or array of frequencies
-        The choices; frequencies need ``assortments`` as well, and have no confidence region.
+    data : ChoiceCounts, UncertainCounts, or array of frequencies
+        The choices; frequencies need ``assortments`` as well, and have no confidence region. Where offers are known in
+        part, the range holds whatever was on offer between the smallest and the largest sets.
     offer : items
         The offer to price, made of items in the data.
     margins : mapping from items to numbers
@@ -327,7 +341,7 @@ def revenue_range(
 
 
 def probability_range(
-    data: ChoiceCounts | ArrayLike,
+    data: ChoiceCounts | UncertainCounts | ArrayLike,
     offer: Iterable[Label],
     item: Label,
     tolerance: float = 0.0,

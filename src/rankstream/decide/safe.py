@@ -11,6 +11,7 @@ from rankstream._core.watch import Deadline, Watch
 from rankstream.columns.data import Limits
 from rankstream.columns.plausible import PlausibleModels, Region, plausible_models
 from rankstream.data.counts import ChoiceCounts
+from rankstream.data.uncertain import UncertainCounts
 from rankstream.decide.best import decide
 from rankstream.decide.decision import PER_100, Decision, named
 from rankstream.decide.engines.tables import most_decided, scan, table_of
@@ -83,7 +84,7 @@ class SafeOffer:
 
 @constrained
 def safe_offer(
-    counts: ChoiceCounts,
+    counts: ChoiceCounts | UncertainCounts,
     margins: Numbers | None = None,
     region: Region = "confidence",
     *,
@@ -104,7 +105,7 @@ def safe_offer(
 
     Parameters
     ----------
-    counts : ChoiceCounts
+    counts : ChoiceCounts or UncertainCounts
         The data.
     margins, costs, at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity : optional
         As for ``best_offer``.
@@ -139,7 +140,8 @@ def safe_offer(
     number_between("tolerance", tolerance, 0.0)
     whole_number("max_scenarios", max_scenarios, least=1)
     fitted = estimate(counts, seed=seed).model if model is None else model
-    if set(fitted.items) != set(counts.assortments.items):
+    items = counts.items if isinstance(counts, UncertainCounts) else counts.assortments.items
+    if set(fitted.items) != set(items):
         raise ValueError("The counts and the model have different items: give the counts that the model was fitted to.")
     problem = make_problem(fitted, margins, **constraints)
     if too_many := most_decided(problem):
