@@ -23,7 +23,7 @@ from rankstream.solver.runs import Estimate
 
 LOG = logging.getLogger("rankstream")
 MAX_EM_ROUNDS, EM_TOLERANCE = 50, 1e-5  # fits of a logit; nats per choice that a round must gain; by no benchmark
-METHOD_ROUNDS = 2  # fits by the method: a third gains 1 % or nothing on seeds 0 and 1 of benchmarks/uncertain_offers.py
+METHOD_ROUNDS = 2  # fits by the method: a third took less than 1 % off, benchmarks/uncertain_offers.py, seed 0
 
 __all__ = ["Estimate", "estimate", "run_task"]
 
