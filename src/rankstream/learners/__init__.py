@@ -1,6 +1,6 @@
 """Dual players: online learners that price the mismatch between model and data (paper, Section 4.2).
 
-By name: ``make("dual-averaging", horizon)``; the paper's six methods: ``paper_method("FW_dyn", offers, norm="l1")``.
+By name: ``make("dual-averaging", horizon)``; with a distance: ``match("l1", "follow-the-leader", offers, horizon)``.
 """
 
 import lazy_loader
