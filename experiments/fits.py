@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from experiments import metrics
+from experiments.counting_oracle import CountingOracle
 from experiments.instances import Instance
 from experiments.methods import solver_of
 from experiments.settings import StudyRun
 from rankstream.data.counts import Target
-from rankstream.oracles import CountingOracle
 from rankstream.solver.runs import Run as Fit
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))

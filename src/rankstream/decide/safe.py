@@ -140,8 +140,7 @@ def safe_offer(
     number_between("tolerance", tolerance, 0.0)
     whole_number("max_scenarios", max_scenarios, least=1)
     fitted = estimate(counts, seed=seed).model if model is None else model
-    items = counts.items if isinstance(counts, UncertainCounts) else counts.assortments.items
-    if set(fitted.items) != set(items):
+    if set(fitted.items) != set(counts.assortments.items):
         raise ValueError("The counts and the model have different items: give the counts that the model was fitted to.")
     problem = make_problem(fitted, margins, **constraints)
     if too_many := most_decided(problem):

@@ -2,7 +2,6 @@
 
 from .protocol import Answer as Answer
 from .protocol import CachingOracle as CachingOracle
-from .protocol import CountingOracle as CountingOracle
 from .protocol import Explained as Explained
 from .protocol import Oracle as Oracle
 from .protocol import Ties as Ties
