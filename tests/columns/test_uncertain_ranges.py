@@ -189,7 +189,7 @@ def test_what_cannot_be_bounded_is_refused() -> None:
     seen.observe(["tea"], ["tea", "no"], "tea", 2)
     with pytest.raises(ValueError, match="strictly between 0 and 1"):
         rs.probability_range(seen, ["tea", "no"], "tea", region="confidence", confidence=1.0)
-    with pytest.raises(ValueError, match="region is 'l2'"):
+    with pytest.raises(ValueError, match="the norm 'l2'"):
         rs.probability_range(seen, ["tea", "no"], "tea", region="l2")  # type: ignore[arg-type]
     seen.observe(["tea"], ["tea", "no"], "tea", 0.5)
     with pytest.raises(ValueError, match="whole choices"):

@@ -13,17 +13,17 @@ from rankstream.models.nearest import winning_coordinates
 FEASIBILITY_TOLERANCE = 1e-9  # of HiGHS; a ranking that gains less is not added
 MAX_PIVOTS_PER_SIDE = 100  # of a program's rows and columns; beyond, the simplex method most likely cycles
 Norm = Literal["l1", "linf"]
+Region = Literal["l1", "linf", "confidence"]
 
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """The points with a weighted l1 distance from the frequencies of at most radius * budget in every group.
+    """The points with an l1 distance from the frequencies of at most radius * budget in every group.
 
     One group gives the l1 ball, a group per coordinate the l-infinity ball, a group per offer a confidence region. With
     ``sides``, only deviations above (1) or below (-1) the frequencies count.
     """
 
-    weights: Vec
     groups: Codes
     budgets: Vec
     sides: Codes | None = None
@@ -31,14 +31,14 @@ class Ball:
     def distance(self, residual: Vec) -> float:
         """The smallest radius whose ball contains frequencies + residual."""
         far = np.abs(residual) if self.sides is None else np.maximum(residual * self.sides, 0.0)
-        spent = np.bincount(self.groups, weights=self.weights * far, minlength=self.budgets.size)
+        spent = np.bincount(self.groups, weights=far, minlength=self.budgets.size)
         open_groups = self.budgets > 0.0
         return float((spent[open_groups] / self.budgets[open_groups]).max(initial=0.0))
 
     def width(self, dual: Vec) -> float:
         """The largest <dual, residual> over the ball of radius 1, for a dual that ``clip`` returned."""
         most = np.zeros(self.budgets.size)
-        np.maximum.at(most, self.groups, np.abs(dual) / self.weights)
+        np.maximum.at(most, self.groups, np.abs(dual))
         return float(self.budgets @ most)
 
     def clip(self, dual: Vec) -> Vec:
@@ -46,14 +46,12 @@ class Ball:
         return dual if self.sides is None else np.where(dual * self.sides > 0.0, 0.0, dual)
 
 
-def ball(assortments: Assortments, norm: Norm, weights: Vec | None = None) -> Ball:
-    """Return the ball of a norm, with a weight per offer."""
-    size = assortments.n_coordinates
-    each = np.ones(size) if weights is None else weights[assortments.owner]
+def ball(size: int, norm: Norm, sides: Codes | None = None) -> Ball:
+    """Return the ball of a norm around ``size`` frequencies."""
     if norm == "l1":
-        return Ball(each, np.zeros(size, dtype=np.int64), np.ones(1))
+        return Ball(np.zeros(size, dtype=np.int64), np.ones(1), sides)
     if norm == "linf":
-        return Ball(each, np.arange(size), np.ones(size))
+        return Ball(np.arange(size), np.ones(size), sides)
     raise ValueError(f"Column generation does not support the norm {norm!r}: choose 'l1' or 'linf'.")
 
 
@@ -127,8 +125,8 @@ class Master:
         size, n_groups = self.size, region.budgets.size
         rows = np.stack((np.arange(size), size + region.groups), axis=1).ravel()
         sides = np.zeros(size) if region.sides is None else region.sides
-        up = np.stack((np.ones(size), np.where(sides > 0, 0.0, region.weights)), axis=1).ravel()
-        down = np.stack((-np.ones(size), np.where(sides < 0, 0.0, region.weights)), axis=1).ravel()
+        up = np.stack((np.ones(size), np.where(sides > 0, 0.0, 1.0)), axis=1).ravel()
+        down = np.stack((-np.ones(size), np.where(sides < 0, 0.0, 1.0)), axis=1).ravel()
         self._program = GrowingProgram(
             costs=np.append(np.zeros(2 * size), 1.0),
             lower=np.concatenate((self.frequencies, np.full(n_groups, -np.inf), [1.0])),

@@ -6,7 +6,6 @@ Column generation makes the offer as cheap, or as dear, as it can be within a re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +14,7 @@ from rankstream._core.arguments import number_between
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.certificate import confidence_radii
 from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, observe
-from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, ball
+from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, Region, ball
 from rankstream.columns.mle import warm_start
 from rankstream.columns.uncertain import bound_shares
 from rankstream.data.assortments import Assortments, as_offer, plain
@@ -25,7 +24,6 @@ from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Ties, auto
 
 BEST_DUAL_SHARE = 0.5  # of the dual that is asked about, the best one so far; by no benchmark
-Region = Literal["l1", "linf", "confidence"]
 WARM_ROUNDS = 1000  # of mirror descent, whose rankings are the first columns; by no benchmark
 
 
@@ -214,7 +212,7 @@ def plausible_models(
     if region == "confidence":
         return PlausibleModels(observed, _confidence(data, confidence), 1.0, oracle, ties, seed)
     radius = number_between("tolerance", tolerance, 0.0)
-    return PlausibleModels(observed, ball(observed.assortments, region), radius, oracle, ties, seed)
+    return PlausibleModels(observed, ball(observed.frequencies.size, region), radius, oracle, ties, seed)
 
 
 def scale_of(gains: Vec) -> float:
@@ -229,7 +227,7 @@ def _confidence(data: ChoiceCounts | ArrayLike, confidence: float) -> Ball:
     data.require_whole("A confidence region")
     offers, seen = data.assortments, data.totals > 0.0
     owners = np.repeat(np.arange(int(seen.sum())), np.diff(offers.indptr)[seen])
-    return Ball(np.ones(owners.size), owners, confidence_radii(data, confidence)[seen])
+    return Ball(owners, confidence_radii(data, confidence)[seen])
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,13 @@ import numpy as np
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label, Vec
 from rankstream.columns.data import Observed
-from rankstream.columns.master import Ball
+from rankstream.columns.master import Ball, Region, ball
 from rankstream.data.uncertain import Term, UncertainCounts, matrix_over_sets
 
 TILTS = 0.02 * 2.0 ** np.arange(9)  # of the exponential bounds: the best is about sqrt(2 log(1/risk) / choices)
 
 
-def bound_shares(counts: UncertainCounts, region: str, confidence: float) -> tuple[Observed, Ball]:
+def bound_shares(counts: UncertainCounts, region: Region, confidence: float) -> tuple[Observed, Ball]:
     """The inequalities of all choices, pooled by their largest set, and how far frequencies may break them.
 
     Pooled, as the largest set is known before the first choice is made. So errors are sums of martingale differences,
@@ -41,17 +41,14 @@ def bound_shares(counts: UncertainCounts, region: str, confidence: float) -> tup
         facts += [(share, total, 1), (share, total, -1)]
     offers, matrix = matrix_over_sets(rows, counts.items)
     shares, totals, sides = (np.array(column) for column in zip(*facts, strict=True))
-    groups, budgets = np.arange(len(rows)), np.ones(len(rows))
+    found = Observed(offers, offers, shares, totals, matrix)
     if region == "confidence":
         if not 0.0 < number_between("confidence", confidence, 0.0, 1.0) < 1.0:
             raise ValueError(f"confidence is {confidence}: it must lie strictly between 0 and 1.")
         low, high = average_bounds(shares, totals, (1.0 - confidence) / len(rows))
         budgets = np.where(sides > 0, high - shares, shares - low)
-    elif region == "l1":
-        groups, budgets = np.zeros(len(rows), dtype=np.int64), np.ones(1)
-    elif region != "linf":
-        raise ValueError(f"region is {region!r}: choose 'confidence', 'l1' or 'linf'.")
-    return Observed(offers, offers, shares, totals, matrix), Ball(np.ones(len(rows)), groups, budgets, sides)
+        return found, Ball(np.arange(len(rows)), budgets, sides)
+    return found, ball(len(rows), region, sides)
 
 
 def average_bounds(shares: Vec, totals: Vec, risk: float) -> tuple[Vec, Vec]:

@@ -9,7 +9,8 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Mask
 from rankstream._core.watch import Deadline, Watch
 from rankstream.columns.data import Limits
-from rankstream.columns.plausible import PlausibleModels, Region, plausible_models
+from rankstream.columns.master import Region
+from rankstream.columns.plausible import PlausibleModels, plausible_models
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.uncertain import UncertainCounts
 from rankstream.decide.best import decide

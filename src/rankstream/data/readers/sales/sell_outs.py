@@ -1,6 +1,5 @@
 """Items that one snapshot lists and the next does not: when they may have sold out, and what was chosen meanwhile."""
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -22,18 +21,15 @@ def date_sell_outs(
 
     An item without a sale since the snapshot that lists it is doubtful at once; with ``between="last sale"`` it stays.
     """
-    snapshots: dict[int, list[int]] = defaultdict(list)
-    for place, time in database.execute("SELECT DISTINCT coalesce(store, 0), time FROM stock ORDER BY ALL").fetchall():
-        snapshots[place].append(time)
-    gone = [one for one in changes if not one.available]
-    since = [snapshots[one.place][bisect_left(snapshots[one.place], one.time - 1) - 1] for one in gone]
-    columns = {"place": [one.place for one in gone], "item": [one.item for one in gone]}
-    columns |= {"since": since, "until": [one.time - 1 for one in gone]}
-    put_columns(database, "gone", {name: ("BIGINT", values) for name, values in columns.items()})
+    gone = [(one.place, one.item, one.time - 1) for one in changes if not one.available]
+    columns = zip(("place", "item", "until"), zip(*gone, strict=True) if gone else ((), (), ()), strict=True)
+    put_columns(database, "gone", {name: ("BIGINT", values) for name, values in columns})
     same = f"{0 if shared else 'coalesce(r.store, 0)'} = gone.place AND r.item = gone.item"
     rows = database.execute(
-        "SELECT gone.place, gone.item, since, until, max(r.time) FROM gone "
-        f"LEFT JOIN receipts r ON {same} AND r.time BETWEEN since AND until GROUP BY ALL"
+        "SELECT gone.place, gone.item, listed.time, until, max(r.time) FROM gone ASOF JOIN "
+        "(SELECT DISTINCT coalesce(store, 0) AS place, time FROM stock) AS listed "
+        "ON gone.place = listed.place AND until > listed.time "
+        f"LEFT JOIN receipts r ON {same} AND r.time BETWEEN listed.time AND until GROUP BY ALL"
     ).fetchall()
     if between == "uncertain":
         yield from changes
