@@ -1,5 +1,6 @@
 """Ranges where offers are known in part: beside all sets between, all rankings of four items, and one program."""
 
+from functools import cache
 from itertools import chain, combinations, permutations
 from typing import Any
 
@@ -19,10 +20,15 @@ RANKINGS = list(permutations(ITEMS))
 Offer = frozenset[Any]
 
 
-def share(weights: Any, offer: Any, item: Any) -> float:
+@cache
+def takers(offer: Offer, item: Any) -> Any:
+    """For every ranking, whether it takes the item from the offer."""
+    return np.array([next(one for one in ranking if one in offer) == item for ranking in RANKINGS], dtype=float)
+
+
+def share(weights: Any, offer: Offer, item: Any) -> float:
     """The share of an item by weights of all rankings."""
-    first = [next(one for one in ranking if one in offer) for ranking in RANKINGS]
-    return float(sum(weight for weight, one in zip(weights, first, strict=True) if one == item))
+    return float(weights @ takers(offer, item))
 
 
 def between(smallest: Offer, largest: Offer) -> list[Offer]:
@@ -62,7 +68,7 @@ periods = st.lists(
 )
 
 
-def slow_rows(counts: UncertainCounts) -> list[tuple[float, float, int, list[float]]]:
+def slow_rows(counts: UncertainCounts) -> list[tuple[float, float, int, Any]]:
     """Frequency, number, side and what each ranking adds, of every inequality: choice by choice."""
     found = []
     for largest in {frozenset(period.largest): None for period in counts.periods}:
@@ -76,9 +82,8 @@ def slow_rows(counts: UncertainCounts) -> list[tuple[float, float, int, list[flo
         total = sum(count for *_, count in pool)
         for item in sorted(largest, key=str) if total else ():
             frequency = sum(count for _, one, count in pool if one == item) / total
-            units = np.eye(24)
-            least = [sum(n * share(u, largest, item) for s, _, n in pool if item in s) / total for u in units]
-            most = [sum(n * share(u, s | {item}, item) for s, _, n in pool) / total for u in units]
+            least = takers(largest, item) * sum(n for s, _, n in pool if item in s) / total
+            most = sum(n * takers(s | {item}, item) for s, _, n in pool) / total
             found += [(frequency, total, 1, least), (frequency, total, -1, most)]
     return found
 
@@ -89,7 +94,7 @@ def slow_range(rows: list[Any], slack: Any, radius: float, offer: Offer, item: A
     signs = np.array([side for _, _, side, _ in rows])
     matrix = signs[:, np.newaxis] * np.array([row for *_, row in rows])
     right = signs * np.array([frequency for frequency, *_ in rows])
-    costs = np.array([share(unit, offer, item) for unit in np.eye(24)])
+    costs = takers(offer, item)
     whole = np.hstack((matrix, -np.eye(size)))  # what is broken
     limits = [(0, 1)] * 24 + ([(0, None)] * size if slack is None else [(0, float(one)) for one in slack])
     if slack is None:
@@ -172,7 +177,8 @@ def test_the_safe_offer_takes_uncertain_offers() -> None:
     chosen = [{"tea": 90, "pie": 40, "no": 20}, {"pie": 60, "no": 30}, {"no": 20}]
     seen.observe_period(["no"], ITEMS, chosen)
     seen.observe_period(["cake", "no"], ITEMS, chosen)
-    found = rs.safe_offer(seen, {"tea": 1.0, "pie": 1.5, "cake": 2.0})
+    model = rs.estimate(seen, method="mnl").model
+    found = rs.safe_offer(seen, {"tea": 1.0, "pie": 1.5, "cake": 2.0}, model=model)
     assert found.proven
     assert found.feasible
     again = rs.revenue_range(seen, (*found.offer, "no"), {"tea": 1.0, "pie": 1.5, "cake": 2.0}, region="confidence")
