@@ -5,23 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from experiments.instances import Instance
-from experiments.settings import StudyRun
+from experiments.settings import PAPER_METHODS, StudyRun
 from rankstream import Assortments, distances
 from rankstream.distances import Distance, HighNorm
 from rankstream.learners import Learner, MirrorDescent, match
 from rankstream.oracles import Oracle
 from rankstream.solver.loop import Solver
-
-# the methods of the computational study: the form of the norm, and the learner
-PAPER_METHODS: dict[str, tuple[str, str]] = {
-    "MD_ns": ("plain", "mirror-descent"),
-    "MD_smth": ("smoothed", "strongly-convex-mirror-descent"),
-    "MD_sq": ("squared", "strongly-convex-mirror-descent"),
-    "FW_dyn": ("smoothed", "follow-the-leader"),
-    "FW_naive": ("smoothed", "naive-frank-wolfe"),
-    "FW_sq": ("squared", "naive-frank-wolfe"),
-    "F-W": ("smoothed", "naive-frank-wolfe"),
-}
 
 
 def paper_method(

@@ -4,7 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.methods import PAPER_METHODS, paper_method
+from experiments.methods import paper_method
+from experiments.settings import PAPER_METHODS
 from learner_runs import MARKET, OFFERS, play, streamed
 from rankstream import Assortments, Solver, checks, distances, learners, oracles
 from rankstream.distances import Distance
