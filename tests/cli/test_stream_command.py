@@ -11,9 +11,10 @@ import pytest
 
 import rankstream as rs
 from rankstream.models.files import load_model
+from rankstream.streams import record_of
 from rankstream.streams.live import Live, Record
 from shell import streaming
-from stream_lines import MARKET, call, counted, last_saved, record_of, some_lines, state, switched_lines, tallies
+from stream_lines import MARKET, call, counted, last_saved, some_lines, state, switched_lines, tallies
 from waits import LONG, wait_for
 
 

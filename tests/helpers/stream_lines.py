@@ -10,9 +10,8 @@ from typer.testing import CliRunner, Result
 from rankstream._core.types import Vec
 from rankstream.cli.app import make_app
 from rankstream.data import simulate
-from rankstream.streams import Record
+from rankstream.streams import record_of
 from rankstream.streams.live import Live
-from rankstream.streams.sources.parser import LineReader
 
 MARKET = simulate.market(0, n_items=6, n_offers=10, n_test=5)
 OTHER = simulate.market(2, n_items=6, n_offers=10, n_test=5)
@@ -55,13 +54,6 @@ def tallies(out: Path) -> dict[tuple[frozenset[object], object], float]:
         for k, tally in enumerate(live.counts.tallies.tolist())
         if tally
     }
-
-
-def record_of(line: bytes) -> Record | None:
-    """The record in one line of JSON."""
-    reader = LineReader("choices.jsonl")
-    reader.begin(line, "choices.jsonl")
-    return reader.record(line)
 
 
 def counted(lines: list[str]) -> dict[tuple[frozenset[object], object], float]:

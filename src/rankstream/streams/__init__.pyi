@@ -11,5 +11,6 @@ from .live import Record as Record
 from .runs.endless import catch_up as catch_up
 from .runs.endless import reweigh as reweigh
 from .runs.growth import grow as grow
+from .sources.parser import record_of as record_of
 
 __all__: list[str]

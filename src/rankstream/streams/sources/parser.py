@@ -185,6 +185,20 @@ def _outcome(choices: Choices, raw: list[Any]) -> tuple[Any, Any]:
     return dict(pairs), chosen[0] if isinstance(chosen, tuple) else chosen
 
 
+def record_of(
+    words: bytes, keys: dict[str, Any] | None = None, no_choice: str | None = None, separator: str = SEPARATORS[0]
+) -> Record | None:
+    """Parse a line such as {"offered": ["tea", "pie"], "chosen": "tea", "count": 2}; None for an empty one.
+
+    ``keys`` are other names for the four keys, or a list of items offered to everybody. ``no_choice`` is added to every
+    offer, and null or an empty choice means it. ``separator`` separates the items of an offer in one text.
+
+    >>> record_of(b'{"menu": ["tea", "pie"], "chosen": null}', {"offered": "menu"}, "nothing")
+    Record(offered=('tea', 'pie', 'nothing'), chosen='nothing', times=1.0, time=None)
+    """
+    return record_from(_object(words), keys, no_choice, separator) if words.strip() else None
+
+
 def _object(words: bytes) -> Any:
     try:
         return loads(words.decode("utf-8-sig"))
@@ -199,11 +213,7 @@ def record_from(
     separator: str = SEPARATORS[0],
     priced: Choices | None = None,
 ) -> Record:
-    """Return the record of a parsed JSON object.
-
-    ``keys`` are other names for the four keys, or a list of items offered to everybody. ``no_choice`` is added to every
-    offer, and null or an empty choice means it. ``separator`` separates the items of an offer in one text. ``priced``
-    reads offers with prices.
+    """Return the record of a parsed JSON object (see ``record_of``); ``priced`` reads offers with prices.
 
     >>> record_from({"offered": ["tea", "pie"], "chosen": "pie", "time": "2024-05-16"})
     Record(offered=('tea', 'pie'), chosen='pie', times=1.0, time=1715817600.0)
