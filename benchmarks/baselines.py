@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from milp_oracle import MilpOracle
 from rankstream import Assortments, ChoiceCounts, oracles, rationality, revenue_range, simulate
 from rankstream._core.watch import Deadline
 from rankstream.baselines import fit_frank_wolfe, fit_mle
 from rankstream.columns.corrective import ColumnSearch, Goal, run_search
 from rankstream.columns.data import ColumnFinder, ProvenFit
 from rankstream.distances import L1
-from rankstream.oracles.milp import MilpOracle
 from revenue_approximations import revenue_by_relaxation, revenue_by_sampling
 
 REPEATS, LIMIT, SEED = 5, 60.0, 0

@@ -22,6 +22,7 @@ import brute
 import doors
 import rankstream as rs
 from doors import Claim, market
+from milp_oracle import MilpOracle
 from rankstream._core.types import Vec
 from rankstream.baselines import fit_frank_wolfe
 from rankstream.columns.corrective import fit_nearest
@@ -151,7 +152,7 @@ def by_oracle(random: Random) -> Iterator[Claim]:
     offers = one.counts.assortments
     kinds: list[Callable[[], Any]] = [
         lambda: rs.oracles.auto(offers),
-        lambda: rs.oracles.MilpOracle(offers),
+        lambda: MilpOracle(offers),
         lambda: rs.oracles.SearchOracle(offers, rounds=2, sweeps=int(random.choice([0, 2]))),
     ]
     oracle, costs = kinds[int(random.integers(len(kinds)))](), random.normal(size=offers.n_coordinates)

@@ -107,7 +107,7 @@ def said(random: Random, command: str, kind: str, odd: str) -> list[str]:
     if command == "decide":
         table = odd if kind == ".items" else "good.items"
         more = ["--data", odd, random.choice(["--safe", "--next"])] if kind == ".csv" else []
-        quick = ["--no-interval"] if random.random() < 0.9 else []
+        quick = ["--no-intervals"] if random.random() < 0.9 else []
         return [model, "--margins", table, "--budget", "0.2", *quick, *more]
     if command == "stream":
         source = "good.jsonl" if kind in (".npz", "options") else odd

@@ -82,14 +82,21 @@ def mean(values: Vec) -> str:
 
 
 def draw(curves: dict[str, Vec], path: Path) -> None:
-    """Earnings over time: the mean over markets of what each batch earned, of the best offer's."""
+    """Earnings over time: what each batch earned, of the best offer's, as means and standard errors over markets."""
     from matplotlib.figure import Figure
 
     from rankstream._core.files import save_picture
-    from rankstream.plots.decisions import earnings_over_time
+    from rankstream.plots.models import COLOURS, finish
 
     figure = Figure(figsize=(7, 4), layout="constrained")
-    earnings_over_time({way: 100 * table for way, table in curves.items()}, figure.subplots(), BATCH)
+    axes = figure.subplots()
+    for (way, table), colour in zip(curves.items(), COLOURS, strict=False):
+        middle, error = 100 * table.mean(axis=0), 100 * table.std(axis=0, ddof=1) / np.sqrt(len(table))
+        customers = BATCH * np.arange(1, middle.size + 1)
+        axes.plot(customers, middle, color=colour, label=way)
+        axes.fill_between(customers, middle - error, middle + error, color=colour, alpha=0.2, linewidth=0)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    finish(axes, xlabel="customers", ylabel="earned, % of the best offer's", title="Earning while learning")
     save_picture(figure, path)
 
 

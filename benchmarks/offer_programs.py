@@ -7,11 +7,11 @@ import highspy
 import numpy as np
 
 from rankstream._core.types import Mask, Vec
+from rankstream.columns.master import quiet_highs
 from rankstream.decide.engines.lists import Lists, make_lists
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import IN
 from rankstream.models.rankings import RankingModel
-from rankstream.oracles.milp import quiet_highs
 
 Form = Literal["bertsimas-misic", "exclusion-set"]
 

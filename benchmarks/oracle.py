@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from milp_oracle import MilpOracle
 from rankstream import Assortments, Solver, distances, learners, oracles, simulate
 from rankstream._core.types import Vec
-from rankstream.oracles import DenseOracle, MilpOracle
+from rankstream.oracles import DenseOracle
 
 LIMIT, CALLS, SEED = 20.0, 3, 0
 SIZES = [(8, 10), (8, 20), (8, 50), (11, 10), (11, 20), (11, 50), (11, 200), (16, 10), (16, 20), (16, 50), (16, 200)]

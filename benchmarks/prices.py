@@ -14,6 +14,7 @@ from time import perf_counter
 
 import numpy as np
 
+from milp_oracle import MilpOracle
 from rankstream import Assortments, PriceLevels, oracles
 from rankstream._core.types import Label, Vec
 
@@ -72,7 +73,7 @@ def referee(n_offers: int, limit: float, call: float) -> None:
     """HiGHS on the smallest market: build once, solve once."""
     offers, costs = market(*SIZES[0], n_offers)
     began = perf_counter()
-    milp = oracles.MilpOracle(offers)
+    milp = MilpOracle(offers)
     built = perf_counter() - began
     milp._highs.setOptionValue("time_limit", limit)
     began = perf_counter()

@@ -44,7 +44,7 @@ def revenue_by_sampling(
     random = np.random.default_rng(seed)
     columns.add(random.permutation(whole.n_items) for _ in range(whole_number("samples", samples, least=1)))
     size = observed.assortments.n_coordinates
-    master = Master(observed, ball(observed.assortments, norm))
+    master = Master(observed, ball(observed.frequencies.size, norm))
     master.add(columns.vertices[:, :size])
     weights = master.solve()[0]
     nearest = master.ball.distance(weights @ columns.vertices[:, :size] - observed.frequencies)
@@ -77,7 +77,7 @@ def revenue_by_relaxation(
     labels = as_offer("The offer", offer)
     gains = margins_of(labels, prices, observed.whole)
     whole = Assortments([*observed.assortments.offers, labels], observed.whole.items)
-    program = _Relaxed(whole, observed.frequencies, ball(observed.assortments, norm))
+    program = _Relaxed(whole, observed.frequencies, ball(observed.frequencies.size, norm))
     radius = max(tolerance, program.least(program.radius_cost(), np.inf)) + FEASIBILITY_TOLERANCE
     costs = program.choice_costs(gains)
     return program.least(costs, radius), -program.least(-costs, radius), radius
@@ -98,7 +98,7 @@ class _Relaxed:
         up = self._first_up + np.arange(self.size)
         for group, budget in enumerate(region.budgets.tolist()):
             own = np.flatnonzero(region.groups == group)
-            spent = [(int(column), float(region.weights[k])) for k in own for column in (up[k], up[k] + self.size)]
+            spent = [(int(column), 1.0) for k in own for column in (up[k], up[k] + self.size)]
             self._row([*spent, (self.n_columns - 1, -budget)], 0.0)
         n_sums, sums = offers.n_offers, self._first_choice + np.arange(self.n_choices)
         rows = np.concatenate((offers.owner, *[n_sums + np.arange(self.size)] * 3))

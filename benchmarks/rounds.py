@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from milp_oracle import MilpOracle
 from rankstream import Solver, distances, estimate, learners, oracles, simulate
 from rankstream._core.types import Vec
 from rankstream.data.counts import Target
-from rankstream.oracles import MilpOracle, Oracle
+from rankstream.oracles import Oracle
 from rankstream.solver.runs import CHUNK_ROUNDS, Run
 
 ROUNDS, LATE, PROGRAMS, REPEATS, SEED = 2000, 1500, 12, 50, 0

@@ -1,6 +1,9 @@
 """The study's instances: a simulated market, its oracle, and the data that every method on it is given."""
 
 from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
 
 from experiments.settings import StudyRun
 from rankstream import oracles
@@ -40,7 +43,7 @@ class Stream:
     """The frequencies of a market's stream in blocks of rounds, remembered so that they can be read again."""
 
     def __init__(self, market: simulate.Market, per_round: int, first: int) -> None:
-        self._source = market.blocks(per_round, first, BLOCK)
+        self._source = market.stream(per_round, first)
         self._blocks: list[tuple[Vec, Vec]] = []
 
     def blocks(self) -> Iterator[tuple[Vec, Vec]]:
@@ -48,9 +51,16 @@ class Stream:
         number = 0
         while True:
             if number == len(self._blocks):
-                self._blocks.append(next(self._source))
+                self._blocks.append(self._next_block())
             yield self._blocks[number]
             number += 1
+
+    def _next_block(self) -> tuple[Vec, Vec]:
+        rows = [(counts.frequencies(), float(counts.observations)) for counts in islice(self._source, BLOCK)]
+        frequencies, observations = (np.array(column) for column in zip(*rows, strict=True))
+        if np.isnan(frequencies).any():
+            raise ValueError(f"After {observations[0]:g} choices some offer was never shown: raise the argument first.")
+        return frequencies, observations
 
 
 def _sizes(run: StudyRun) -> simulate.Sizes:

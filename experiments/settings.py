@@ -8,11 +8,20 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream.learners import PAPER_METHODS
 
 Kind = Literal["static", "dynamic", "profile", "resolving", "solvers"]
 FOLDER = Path(__file__).parent / "settings"
 NORMS = ("l1", "l2", "linf")
+# the methods of the computational study: the form of the norm, and the learner
+PAPER_METHODS: dict[str, tuple[str, str]] = {
+    "MD_ns": ("plain", "mirror-descent"),
+    "MD_smth": ("smoothed", "strongly-convex-mirror-descent"),
+    "MD_sq": ("squared", "strongly-convex-mirror-descent"),
+    "FW_dyn": ("smoothed", "follow-the-leader"),
+    "FW_naive": ("smoothed", "naive-frank-wolfe"),
+    "FW_sq": ("squared", "naive-frank-wolfe"),
+    "F-W": ("smoothed", "naive-frank-wolfe"),
+}
 
 
 @dataclass(frozen=True, order=True)

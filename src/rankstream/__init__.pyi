@@ -27,6 +27,7 @@ from .data.readers import read as read
 from .data.readers import read_counts as read_counts
 from .data.readers import read_sales as read_sales
 from .data.readers import with_outside as with_outside
+from .data.uncertain import UncertainCounts as UncertainCounts
 from .decide.best import best_offer as best_offer
 from .decide.lost_sales import lost_sales as lost_sales
 from .decide.next import next_offer as next_offer
@@ -40,9 +41,9 @@ from .estimation.intervals import Bootstrap as Bootstrap
 from .estimation.intervals import predict_interval as predict_interval
 from .estimation.many.results import Markets as Markets
 from .estimation.many.run import estimate_many as estimate_many
+from .estimation.uncertain import availability as availability
 from .evaluate.compare import compare as compare
 from .evaluate.customer_types import favourite_changes as favourite_changes
-from .evaluate.customer_types import type_changes as type_changes
 from .models.entropy.model import EntropyModel as EntropyModel
 from .models.files import load_model as load_model
 from .models.rankings import RankingModel as RankingModel

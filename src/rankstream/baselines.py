@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-from rankstream._core import old_names
 from rankstream.columns.corrective import fit_nearest
 from rankstream.columns.mle import fit_mle
 from rankstream.data.counts import ChoiceCounts
@@ -75,8 +74,3 @@ def fit(name: str, counts: ChoiceCounts, **options: Any) -> ChoiceModel:
         raise ValueError(f"Unknown baseline {name!r}: choose one of {', '.join(map(repr, FITS))}.")
     result = FITS[name](counts, **options)
     return cast(ChoiceModel, result if isinstance(result, ChoiceModel) else result.model)
-
-
-def __getattr__(name: str) -> Any:
-    """Name the replacement of a removed baseline."""
-    raise AttributeError(old_names.renamed(f"{__name__}.{name}") or f"module {__name__!r} has no attribute {name!r}")

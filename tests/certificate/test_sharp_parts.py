@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import naive
+from experiments.counting_oracle import CountingOracle
 from rankstream import Assortments, distances, learners, oracles
 from rankstream._core.types import Vec
 from rankstream.data.decay import DecayingCounts, WindowCounts, as_reach
@@ -15,7 +16,7 @@ from rankstream.distances import KL, Bilinear, HighNorm, LowNorm
 from rankstream.learners import DualAveraging, FollowTheLeader, MirrorDescent, StronglyConvexMirrorDescent
 from rankstream.learners.protocol import power_sum, whole_grad_bound
 from rankstream.learners.rounds import Sums
-from rankstream.oracles import Answer, CachingOracle, CountingOracle
+from rankstream.oracles import Answer, CachingOracle
 from rankstream.oracles.protocol import check_costs, finite_costs, meet
 from rankstream.oracles.selection import ComponentsOracle
 

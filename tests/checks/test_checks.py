@@ -4,12 +4,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from milp_oracle import MilpOracle
 from rankstream import Assortments, checks, learners, oracles
 from rankstream._core.types import Vec
 from rankstream.distances import KL, L2, MaxDifference
 from rankstream.learners.mirror_descent import Moved
 from rankstream.oracles import Answer
-from rankstream.oracles.milp import MilpOracle
 
 pytestmark = pytest.mark.quick
 

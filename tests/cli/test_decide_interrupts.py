@@ -72,7 +72,7 @@ def test_intervals_that_are_not_done_are_left_out(folder: Path, monkeypatch: pyt
 @pytest.mark.parametrize("how", ["thompson", "ucb"])
 def test_the_next_offer_is_that_of_the_fit_so_far(folder: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     calls = pressing(monkeypatch, learning, "fit_quick_stack")
-    done = call(folder, "--data", "DATA", "--next", "--how", how, "--at-most", 2, "--json")
+    done = call(folder, "--data", "DATA", "--next", "--strategy", how, "--at-most", 2, "--json")
     found = json.loads(done.stdout)
     assert done.exit_code == 0
     assert "best so far" in done.stderr

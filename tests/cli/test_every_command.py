@@ -73,7 +73,6 @@ GOOD = {
     "drift": ["drift", "DATA", "DATA"],
     "drift at": ["drift", "DATA", "--at", "2024-02"],
     "drift models": ["drift", "MODEL", "LATER"],
-    "drift offers": ["drift", "MODEL", "LATER", "--offers", "OFFERS"],
     "compare": ["compare", "DATA", "--models", "mnl", "--folds", "2", "--outside-share", "0.3", "--no-choice", "gone"],
     "reproduce": ["reproduce", "STUDY", "--instances", "1", "--jobs", "1", "--out", "OUT", "--seed", "3"],
 }
@@ -141,7 +140,7 @@ TEXTS = {
     "drift new": (["drift", "DATA", "LINES"], ["No longer seen: 1 offer\nList the offers with --by-offer"]),
     "drift new offers": (["drift", "DATA", "LINES", "--by-offer"], ["No longer seen: 1 offer\n  nothing;pie"]),
     "drift models": (
-        [*GOOD["drift models"], "--least", "0.5"],
+        [*GOOD["drift models"], "--min-change", "0.5"],
         ["by their first two favourites, changes of 50 points or more: 1 appeared, 1 vanished, 0 grew", "tea > pie"],
     ),
     "drift item": (["drift", "MODEL", "OTHER"], ["Items only after: rum", "(nothing)"]),
@@ -203,7 +202,6 @@ BAD = {
     "drift at": ["drift", "DATA", "--at", "noon"],
     "drift no day": ["drift", "DATA", "--at", "2024-01-32"],
     "drift early": ["drift", "DATA", "--at", "2020"],
-    "drift offers": ["drift", "DATA", "DATA", "--offers", "OFFERS"],
     "drift rejects": ["drift", "DATA", "DATA", "--on-error", "skip", "--rejects", "OUT"],
     "drift level": ["drift", "DATA", "DATA", "--level", "7"],
     "drift control": ["drift", "DATA", "DATA", "--control", "none"],
@@ -239,7 +237,6 @@ READERS = [
     ["stream", "ODD", "--out", "OUT", "--to-end", "--detect", "--on-error", "skip"],
     ["drift", "ODD", "DATA"],
     ["drift", "MODEL", "ODD"],
-    ["drift", "MODEL", "LATER", "--offers", "ODD"],
     ["drift", "ODD", "--at", "2024-02", "--on-error", "skip"],
     ["compare", "ODD", "--models", "mnl", "--folds", "2", "--on-error", "skip"],
     ["reproduce", "ODD", "--instances", "1", "--jobs", "1", "--out", "OUT"],

@@ -244,7 +244,7 @@ def test_decide_makes_one_table_of_all_markets(folder: Path) -> None:
 
 
 def test_decide_says_where_an_item_that_must_be_is_not_carried(folder: Path) -> None:
-    words = ("decide", "models", "--margins", "items.csv", "--no-interval")
+    words = ("decide", "models", "--margins", "items.csv", "--no-intervals")
     some = run(*words, "--must", "scone", "--json", cwd=folder)
     found = json.loads(some.stdout)["markets"]
     assert some.returncode == 1
@@ -265,7 +265,7 @@ def test_decide_has_intervals_of_every_market(folder: Path) -> None:
     assert (york["offer"], york["interval"]) == (found["York;hot"]["offer"], found["York;hot"]["interval"])
     lines = run(*words, "--data", "models", cwd=folder).stdout.splitlines()
     assert len({line.index("]") for line in lines[1:-1]}) == 1
-    plain = answer(folder, *words, "--no-interval")["markets"]["York;hot"]
+    plain = answer(folder, *words, "--no-intervals")["markets"]["York;hot"]
     assert (plain.get("interval"), plain["context"]["gain_interval"]) == (None, None)
     assert plain["context"]["gain"] == found["York;hot"]["context"]["gain"]
 

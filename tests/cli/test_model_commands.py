@@ -129,10 +129,9 @@ WORDS = {
 def test_models_of_every_method_are_shown_drawn_and_asked(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, model, offers = tmp_path / "choices.csv", tmp_path / "model.json", tmp_path / "offers.txt"
+    data, model = tmp_path / "choices.csv", tmp_path / "model.json"
     rows = ["a;b;no,a,50", "a;b;no,b,30", "a;b;no,no,20", "a;no,a,70", "a;no,no,30", "b;c;no,b,30", "b;c;no,c,30"]
     data.write_text("\n".join(["offered,chosen,count", *rows]) + "\n")
-    offers.write_text("a;b;no\n")
     told = json.loads(call("fit", data, "-o", model, "--method", method, "--json").stdout)
     assert (told["method"], told["kind"]) == (method, method if method in WORDS else "rankings")
     assert WORDS.get(method, " rankings") in call("fit", data, "-o", model, "--method", method).stdout
@@ -144,8 +143,7 @@ def test_models_of_every_method_are_shown_drawn_and_asked(
     assert f"A model of 4 items: {WORDS.get(method, shown['rankings'])}" in call("show", model).stdout
     for words in (["segments"], ["segments", "--places", 3], ["substitution"], ["fit", "--data", data]):
         assert call("plot", model, "-o", tmp_path / "picture.png", "--kind", *words).exit_code == 0
-    for more in ([], ["--offers", offers]):
-        assert call("drift", model, model, *more).exit_code == 0
+    assert call("drift", model, model).exit_code == 0
     monkeypatch.setattr("rankstream.estimation.intervals.Bootstrap", QuickBootstrap)
     QuickBootstrap.asked.clear()
     asked = call("predict", model, "--offer", "a;b", "--interval", 0.9, "--data", data, "--json")

@@ -102,7 +102,7 @@ def test_choices_are_read_as_the_fit_read_them(folder: Path) -> None:
         "predict": ["--offer", "tea;none", "--interval", "0.9", "--replicates", "3", "--data", "choices.csv"],
         "show": ["--data", "choices.csv", "--replicates", "3"],
         "plot": ["-o", "fit.png", "--kind", "fit", "--data", "choices.csv"],
-        "decide": ["--margins", "items.csv", "--data", "choices.csv", "--next", "--how", "greedy"],
+        "decide": ["--margins", "items.csv", "--data", "choices.csv", "--next", "--strategy", "greedy"],
     }
     for command, more in words.items():
         told = run(command, "mnl.json", *more, *READ, cwd=folder)

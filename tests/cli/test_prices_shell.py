@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import rankstream as rs
-from rankstream.models.parametric.falling_demand import fit_falling_class
 from shell import run
 
 NOTHING, QUICK = "nothing", ("--method", "nearest")
@@ -60,14 +59,6 @@ def test_fit_reads_prices_and_the_model_remembers_how(shop: Path) -> None:
     given = '{"tea": [3, 4], "cake": [4, 5]}'
     run("fit", "shop.csv", *QUICK, "--price-columns", "offered", "--price-levels", given, "-o", "given.json", cwd=shop)
     assert rs.load_model(shop / "given.json").price_levels == rs.PriceLevels(json.loads(given))
-
-
-def test_a_model_whose_demand_falls_can_be_shown(shop: Path) -> None:
-    counts = rs.read(shop / "shop.csv", prices="offered").counts
-    fit_falling_class(counts, classes=1).save(shop / "falling.json")
-    found = run("show", "falling.json", cwd=shop)
-    assert found.returncode == 0, found.stderr
-    assert "logits whose demand falls with the price" in found.stdout
 
 
 def test_predict_takes_prices(shop: Path) -> None:

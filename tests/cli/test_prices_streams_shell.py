@@ -17,7 +17,7 @@ def write(path: Path, lines: list[Any]) -> Path:
 
 
 def at_shell(*words: Any) -> Any:
-    return run("stream", "--served", "sparse", "--to-end", *map(str, words), cwd=Path.cwd())
+    return run("stream", "--publish", "sparse", "--to-end", *map(str, words), cwd=Path.cwd())
 
 
 GIVEN = ("--price-levels", json.dumps(LEVELS))

@@ -32,7 +32,7 @@ def is_saved_since(out: Path, moment: int) -> bool:
 def test_rotated_and_killed_no_record_is_lost_or_counted_twice(kind: str, tmp_path: Path) -> None:
     path, out, total = tmp_path / "choices.jsonl", tmp_path / "out", 0
     killed = 0
-    words = ["stream", "--served", "sparse", "choices.jsonl", "--out", "out", "--every", "0.02", "--rounds", "2"]
+    words = ["stream", "--publish", "sparse", "choices.jsonl", "--out", "out", "--every", "0.02", "--rounds", "2"]
     command = [sys.executable, "-m", "rankstream", *words]
     write(path, *range(20))
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)

@@ -13,7 +13,7 @@ from shell import run
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "receipts"))
 import stores
 
-QUICK = ("--method", "mnl", "--no-errors")
+QUICK = ("--method", "mnl", "--no-standard-errors")
 TABLES = ("--stock", "stock.csv", "--visits", "door.csv")
 
 

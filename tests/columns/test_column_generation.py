@@ -10,12 +10,12 @@ from scipy.optimize import linprog
 import naive
 import rankstream as rs
 import strategies
+from milp_oracle import MilpOracle
 from odd_data import odd_data
 from rankstream._core.types import Vec
 from rankstream._core.watch import Deadline
 from rankstream.columns.corrective import fit_nearest
 from rankstream.data import simulate
-from rankstream.oracles.milp import MilpOracle
 
 
 def nearest(offers: rs.Assortments, p: Vec, norm: str, weights: Vec | None = None) -> float:

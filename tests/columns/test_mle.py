@@ -6,13 +6,13 @@ from hypothesis import given, settings
 import naive
 import rankstream as rs
 import strategies
+from milp_oracle import MilpOracle
 from odd_data import odd_data
 from rankstream import baselines
 from rankstream._core.types import Vec
 from rankstream.columns import mle
 from rankstream.columns.data import observe
 from rankstream.data import simulate
-from rankstream.oracles.milp import MilpOracle
 
 LOPSIDED: list[tuple[list[tuple[int, ...]], list[int]]] = [  # found by search: full steps never end on these
     (

@@ -194,13 +194,16 @@ def test_when_it_is_enough() -> None:
 
 def test_balls_by_hand() -> None:
     residual, dual = np.array([0.1, -0.3, 0.2]), np.array([2.0, -1.0, 0.5])
-    grouped = Ball(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1]), np.array([0.5, 2.0]))
-    assert grouped.distance(residual) == pytest.approx(max(0.7 / 0.5, 0.8 / 2.0))
-    assert grouped.width(dual) == pytest.approx(0.5 * 2.0 + 2.0 * 0.125)
-    assert Ball(np.ones(3), np.array([0, 0, 1]), np.array([0.0, 2.0])).distance(residual) == pytest.approx(0.1)
-    offers = Assortments([("a", "b"), ("c",)])
-    assert ball(offers, "l1", np.array([2.0, 1.0])).distance(residual) == pytest.approx(1.0)
-    assert ball(offers, "linf", np.array([2.0, 1.0])).distance(residual) == pytest.approx(0.6)
+    grouped = Ball(np.array([0, 0, 1]), np.array([0.5, 2.0]))
+    assert grouped.distance(residual) == pytest.approx(max(0.4 / 0.5, 0.2 / 2.0))
+    assert grouped.width(dual) == pytest.approx(0.5 * 2.0 + 2.0 * 0.5)
+    assert Ball(np.array([0, 0, 1]), np.array([0.0, 2.0])).distance(residual) == pytest.approx(0.1)
+    assert ball(3, "l1").distance(residual) == pytest.approx(0.6)
+    assert ball(3, "linf").distance(residual) == pytest.approx(0.3)
+    sided = ball(3, "linf", np.array([1, -1, -1]))
+    assert sided.distance(residual) == pytest.approx(0.3)
+    assert sided.distance(-residual) == pytest.approx(0.2)
+    assert sided.clip(dual).tolist() == [0.0, 0.0, 0.5]
 
 
 def test_losses_by_hand() -> None:

@@ -13,7 +13,7 @@ from rankstream.data.change import RecordCounts, _most_changed
 from rankstream.data.decay import DecayingCounts
 from rankstream.data.drift import adjust, drift_report
 from rankstream.data.item_changes import ItemCells, by_offers, fit_logit
-from rankstream.evaluate.customer_types import favourite_changes, type_changes
+from rankstream.evaluate.customer_types import favourite_changes
 
 OFFERS = Assortments([("tea", "cake", "nothing"), ("pie", "nothing")])
 
@@ -134,25 +134,6 @@ def test_a_snapshot_must_hold_all_that_it_held() -> None:
     same = drift_report(before, before, cumulative=True)
     assert not same.movements
     assert same.vanished == tuple(OFFERS.offers)
-
-
-def test_types_are_those_who_choose_alike() -> None:
-    items = ["tea", "pie", "rum"]
-    before = RankingModel(
-        items, [("tea", "pie", "rum"), ("pie", "tea", "rum"), ("tea", "rum", "pie")], [0.4, 0.35, 0.25]
-    )
-    after = RankingModel([*items, "gin"], [("gin", "pie", "rum", "tea"), ("tea", "gin", "rum", "pie")], [0.6, 0.4])
-    changes = type_changes(before, after, [("tea", "pie")])
-    assert [(one.ranking, round(one.change, 3)) for one in changes.grew] == [(("pie", "tea"), 0.25)]
-    assert [(one.ranking, one.after) for one in changes.shrank] == [(("tea", "pie"), 0.4)]
-    assert not changes.appeared + changes.vanished
-    changes = type_changes(before, after, [("tea", "pie"), ("pie", "rum"), ("tea", "rum")])
-    assert [one.ranking for one in changes.appeared] == [("pie", "rum", "tea")]
-    assert [one.ranking for one in changes.vanished] == [("tea", "pie", "rum"), ("pie", "tea", "rum")]
-    assert [one.ranking for one in changes.grew] == [("tea", "rum", "pie")]
-    assert "vanished: tea > pie > rum, 40.0 % to 0.0 %" in str(changes)
-    with pytest.raises(ValueError, match="has no item 'gin'"):
-        type_changes(before, after, [("tea", "gin")])
 
 
 @settings(max_examples=25)

@@ -98,13 +98,3 @@ def test_a_small_market_is_tested_on_all_offers_there_are() -> None:
     with pytest.raises(ValueError, match="only 0 different offers"):
         simulate.market(0, n_items=6, n_offers=41, unseen=True)
     assert simulate.market(0, n_items=1, n_offers=1).test.n_offers == 1
-
-
-def test_blocks_need_a_choice_from_every_offer() -> None:
-    seen = next(simulate.market(seed=2).stream(first=10)).totals
-    with pytest.raises(
-        ValueError,
-        match=f"After 10 choices nobody has been shown offer {seen.tolist().index(0)}: raise the argument first",
-    ):
-        next(simulate.market(seed=2).blocks(first=10))
-    assert len(next(simulate.market(seed=2).blocks(rounds=3))[0]) == 3

@@ -236,16 +236,15 @@ def test_the_command_finds_the_choices_beside_the_model(shop: Path) -> None:
     assert found["interval"] is not None
     same = json.loads(decide(shop, "--json", "--present", "recent", "--changes", 0).stdout)
     assert set(same["offer"]) == {"tea", "cake"}
-    for switch in ("--no-intervals", "--no-interval"):  # the second spelling is the older one
-        quick = json.loads(decide(shop, "--json", switch).stdout)
-        assert "interval" not in quick
-        assert quick["context"]["gain_interval"] is None
+    quick = json.loads(decide(shop, "--json", "--no-intervals").stdout)
+    assert "interval" not in quick
+    assert quick["context"]["gain_interval"] is None
     other = json.loads(decide(shop, "--json", "--present", "tea;pie", "--no-intervals").stdout)
     assert set(other["context"]["present"]) == {"tea", "pie"}
 
 
 def test_the_command_begins_with_single_changes(shop: Path) -> None:
-    text = decide(shop, "--no-interval", "--currency", "EUR").stdout
+    text = decide(shop, "--no-intervals", "--currency", "EUR").stdout
     lines = text.splitlines()
     assert lines[0].startswith("Present offer (shown 300 times): cake, tea: ")
     assert lines[0].endswith("EUR per 100 customers")
@@ -276,7 +275,7 @@ def test_reading_counts_towards_the_budget(
 
     monkeypatch.setattr("rankstream.cli.decide.process_seconds", Ticks(4.0))
     monkeypatch.setattr("rankstream.decide.best.best_offer", noted)
-    assert decide(shop, "--no-interval", "--budget", budget).exit_code == 0
+    assert decide(shop, "--no-intervals", "--budget", budget).exit_code == 0
     assert budgets == [pytest.approx(left)]
 
 

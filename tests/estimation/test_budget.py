@@ -16,7 +16,7 @@ from rankstream.estimation.budget import fit_within
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest
 from rankstream.estimation.model_certificate import certificate_of
 from rankstream.models.entropy import fit as entropy
-from rankstream.models.entropy.ensemble import QUICK_GUIDES, fit_prior, fit_stack
+from rankstream.models.entropy.ensemble import QUICK_GUIDES, fit_quick_stack, fit_stack
 from rankstream.models.entropy.guides import LOGIT, PRICED, UNIFORM, guides_for
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.soft_lattice import SoftLattice
@@ -148,7 +148,7 @@ def test_an_interrupt_ends_max_entropy(counts: rs.ChoiceCounts, method: str | Me
 
 
 def test_the_best_point_is_kept_and_its_gap_holds(counts: rs.ChoiceCounts) -> None:
-    prior = fit_prior(counts)
+    prior = fit_quick_stack(counts).prior
     weights = tilt_weights(counts, prior, entropy.TRUST)
     best = entropy.fit_max_entropy(counts, prior, tolerance=1e-9)
 

@@ -83,15 +83,6 @@ def test_one_offer_is_as_sure_as_a_plain_share() -> None:
     assert found.predict(iter(("tea", "no"))) == found.predict(("tea", "no"))
 
 
-def test_a_prior_that_is_kept_makes_narrow_intervals() -> None:
-    counts = next(simulate.market(3, n_items=5, n_offers=8, n_test=2).stream(first=800))
-    widths = []
-    for refit in (True, False):
-        _, low, high = Bootstrap(counts, replicates=15, refit_prior=refit).bounds(counts.assortments)
-        widths.append(float((high - low).mean()))
-    assert widths[1] < widths[0]
-
-
 @pytest.mark.parametrize("method", ["max-entropy", "nearest"])  # a logit is wrong about these markets
 def test_most_true_shares_of_seen_offers_are_inside(method: str) -> None:
     inside = []
@@ -128,9 +119,6 @@ def test_warm_starts_change_little() -> None:
         after = fit(counts, **options, start=before)
         assert after.log_likelihood == pytest.approx(before.log_likelihood, abs=1e-3)
         assert after.iterations < 0.2 * before.iterations
-    warm, cold = (Bootstrap(counts, replicates=15, warm=warm).spread(counts.assortments) for warm in (True, False))
-    assert np.abs(warm[0] - cold[0]).max() < 1e-9
-    assert float(warm[1].mean()) == pytest.approx(float(cold[1].mean()), rel=0.15)
     with pytest.raises(ValueError, match="The start is a model of the items 'item 1'"):
         fit_quick_stack(counts).refit(some())
 

@@ -179,27 +179,3 @@ def test_a_name_takes_its_settings() -> None:
         rs.estimate(COUNTS, classes=2)
     with pytest.raises(ValueError, match=r"'classes' needs the name of a method: set it in Nearest\(...\)"):
         rs.estimate(COUNTS, method=Nearest(), classes=2)
-
-
-@pytest.mark.parametrize(
-    ("call", "old", "new"),
-    [
-        (MaxEntropy, "max_evaluations", "max_rounds"),
-        (Logit, "max_steps", "max_rounds"),
-        (LatentClass, "max_steps", "max_rounds"),
-        (MarkovChain, "max_steps", "max_rounds"),
-        (Likelihood, "max_iterations", "max_rounds"),
-        (rs.fit_within, "seconds", "budget"),
-        (rs.revenue_range, "prices", "margins"),
-        (rs.revenue_range, "level", "confidence"),
-        (rs.probability_range, "max_seconds", "budget"),
-        (rs.safe_offer, "level", "confidence"),
-        (rs.certificate.fit_bound, "sweeps", "max_rounds"),
-        (rs.models.fit_max_entropy, "max_evaluations", "max_rounds"),
-        (rs.baselines.fit_mle, "max_seconds", "budget"),
-        (rs.Live, "served", "publish"),
-    ],
-)
-def test_old_keywords_say_what_they_are_called_now(call: Any, old: str, new: str) -> None:
-    with pytest.raises(TypeError, match=rf"{call.__name__}\(\) has no argument '{old}': .* is called '{new}'"):
-        call(**{old: 1})

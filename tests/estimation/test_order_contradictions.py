@@ -77,7 +77,7 @@ def test_what_an_order_rules_out_is_what_no_ranking_that_keeps_it_chooses() -> N
 
 
 def test_likelihoods_leave_out_what_contradicts_the_order() -> None:
-    model = models.parametric.falling_demand.fit_falling_class(COUNTS, classes=1)
+    model = models.parametric.latent_class.fit_latent_class(COUNTS, classes=1)
     shares = model.probabilities(OFFERS)
     possible = shares > 0.0
     assert_allclose(model.log_likelihood, COUNTS.tallies[possible] @ np.log(shares[possible]))

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,14 @@ from experiments.claims.verdicts import difference, graded, less, spearman
 from experiments.expectation import measure
 from experiments.figures import draw
 from experiments.fits import StudyRow, run_all
-from experiments.instances import Instance
+from experiments.instances import Instance, Stream
 from experiments.questions import QUESTIONS
 from experiments.report import write_report
 from experiments.settings import StudyRun
 from experiments.store import Store
 from experiments.tables import Results
 from rankstream.cli.app import make_app
+from rankstream.data import simulate
 from waits import wait_for
 
 QUIET = Console(quiet=True)
@@ -238,3 +240,14 @@ def test_expected_values(tmp_path: Path) -> None:
     for now, before in zip(measured, content["cells"], strict=True):
         for name, tolerance in content["tolerances"].items():
             assert now["means"][name] == pytest.approx(before["means"][name], rel=tolerance), (now["cell"], name)
+
+
+def test_a_stream_needs_a_choice_from_every_offer() -> None:
+    market = simulate.market(seed=2)
+    assert not next(market.stream(first=10)).totals.all()
+    with pytest.raises(ValueError, match="After 10 choices some offer was never shown: raise the argument first"):
+        next(Stream(market, 200, 10).blocks())
+    frequencies, observations = next(Stream(market, 200, 2000).blocks())
+    assert len(frequencies) == len(observations) == 256
+    assert observations[:2].tolist() == [2000, 2200]
+    assert frequencies[1].tolist() == next(islice(market.stream(), 1, 2)).frequencies().tolist()

@@ -10,7 +10,6 @@ from rankstream import Assortments, EntropyModel, PriceLevels, RankingModel
 from rankstream._core.types import Label
 from rankstream.models.entropy.ranking_laws import plackett_luce
 from rankstream.models.lifts import chains_of, lift
-from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
@@ -52,7 +51,7 @@ def make_model(kind: str, counts: tuple[int, ...], nothing: bool, gift: bool, se
     if kind == "latent":
         return LatentClassModel(mixture=shares, attraction=table, **common)
     if kind == "falling":
-        return FallingClassModel(mixture=shares, attraction=table, order=order, **common)
+        return LatentClassModel(mixture=shares, attraction=table, order=order, **common)
     owner, prices = zip(*(levels.of(item) for item in items), strict=True)
     numbers = np.unique([str(one) for one in owner], return_inverse=True)[1]
     constants, slopes = random.normal(size=(2, numbers.max() + 1)), random.uniform(0.1, 1.0, 2)

@@ -25,4 +25,4 @@ def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def streaming(*words: object) -> list[str]:
     """The words of ``rankstream stream`` in a process of its own, serving the sparse model, which is quick."""
-    return [sys.executable, "-m", "rankstream", "stream", "--served", "sparse", *map(str, words)]
+    return [sys.executable, "-m", "rankstream", "stream", "--publish", "sparse", *map(str, words)]

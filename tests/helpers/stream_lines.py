@@ -34,7 +34,7 @@ def switched_lines(size: int) -> list[str]:
 
 
 def call(*words: object, text: str | None = None) -> Result:
-    return CliRunner().invoke(make_app(), ["stream", "--served", "sparse", *(str(word) for word in words)], input=text)
+    return CliRunner().invoke(make_app(), ["stream", "--publish", "sparse", *(str(word) for word in words)], input=text)
 
 
 def dated(lines: list[str], hours: float) -> list[str]:

@@ -4,6 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.methods import paper_method
+from experiments.settings import PAPER_METHODS
 from learner_runs import MARKET, OFFERS, play, streamed
 from rankstream import Assortments, Solver, checks, distances, learners, oracles
 from rankstream.distances import Distance
@@ -106,14 +108,14 @@ def test_regret_of_mirror_descent_before_the_horizon() -> None:
             assert learner.regret_bound(distance, t) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("name", learners.PAPER_METHODS)
+@pytest.mark.parametrize("name", PAPER_METHODS)
 @pytest.mark.parametrize("norm", ["l1", "l2", "l3", "linf"])
 def test_the_papers_methods(name: str, norm: str) -> None:
     if name in ("MD_sq", "FW_sq") and norm in ("l1", "linf"):
         with pytest.raises(ValueError, match="only l_q norms with 2 <= q < infinity can be squared"):
-            learners.paper_method(name, OFFERS, norm)
+            paper_method(name, OFFERS, norm)
         return
-    distance, learner = learners.paper_method(name, OFFERS, norm, horizon=500)
+    distance, learner = paper_method(name, OFFERS, norm, horizon=500)
     if name in ("MD_smth", "FW_dyn", "FW_naive", "F-W"):
         plain = distances.make(norm, OFFERS)
         assert distance.smoothing == pytest.approx(distances.optimal_smoothing(plain, 500))
@@ -197,7 +199,7 @@ def test_learners_that_do_not_fit_a_distance_say_so() -> None:
     ("build", "message"),
     [
         (lambda: learners.make("guess", 7), "Unknown learner 'guess'"),
-        (lambda: learners.paper_method("MD_best", OFFERS), "Unknown method 'MD_best' of the paper"),
+        (lambda: paper_method("MD_best", OFFERS), "Unknown method 'MD_best' of the paper"),
         (lambda: MirrorDescent(horizon=0), "horizon is 0"),
         (lambda: MirrorDescent(step=-1.0), "step is -1"),
         (lambda: DualAveraging(scale=0.0), "scale is 0"),

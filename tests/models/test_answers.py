@@ -58,15 +58,10 @@ def test_the_dense_model_answers_the_same_questions() -> None:
     assert sum(segment.share for segment in model.segments()) == pytest.approx(1.0)
 
 
-def test_frames_and_preflib() -> None:
+def test_frames() -> None:
     frame = MODEL.to_frame()
     assert frame["place 1"].tolist() == ["tea", "cake", "pie", "pie"]
     assert frame["weight"].sum() == pytest.approx(1.0)
-    text = MODEL.to_preflib(voters=7)
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    assert sum(int(line.split(":")[0]) for line in lines) == 7
-    assert "# ALTERNATIVE NAME 1: tea" in text
-    assert lines[0] == "3: 1,2,4,3"
 
 
 def test_probabilities_of_offers_in_another_order_of_items() -> None:

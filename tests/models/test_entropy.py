@@ -16,7 +16,7 @@ from rankstream.data import simulate
 from rankstream.estimation.misfit import resample
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy import ranking_laws as laws
-from rankstream.models.entropy.ensemble import fit_prior
+from rankstream.models.entropy.ensemble import fit_quick_stack
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice, program_of, shared_programs
@@ -303,7 +303,7 @@ def test_stacking_trusts_the_guide_that_predicts() -> None:
     assert prior.class_weights.sum() + prior.chain_weights.sum() == pytest.approx(1.0)
     assert prior.class_weights[0] > 0.3
     few = ChoiceCounts(Assortments([("tea", "pie")]), [3, 4])
-    assert fit_prior(few).class_weights[0] == pytest.approx(0.1)
+    assert fit_quick_stack(few).prior.class_weights[0] == pytest.approx(0.1)
 
 
 def test_bad_input_is_explained() -> None:

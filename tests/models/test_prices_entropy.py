@@ -24,7 +24,7 @@ from rankstream.models.entropy.ranking_laws import RankingLaw, SampledLaw, marko
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.lifts import chains_of, closed_offers, lift, pairs_of, steps_down, tail_sums
 from rankstream.models.parametric.climb_kernels import split_choices, step
-from rankstream.models.parametric.falling_demand import fit_falling_class
+from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.streams.entropy_follower import EntropyFollower
 
 LEVELS = PriceLevels({"tea": [3, 4], "pie": [2, 3, 5]})
@@ -247,8 +247,8 @@ def test_kernels_of_falling_classes_equal_their_twins(offers: Assortments, seed:
 @strategies.compiled_only
 def test_falling_classes_reach_the_greatest_likelihood() -> None:
     counts = choices(400)
-    model = fit_falling_class(counts, classes=1, smoothing=1e-3, tolerance=1e-12)
-    begun = [fit_falling_class(counts, classes=1, max_rounds=1, seed=seed).attraction for seed in (0, 1)]
+    model = fit_latent_class(counts, classes=1, smoothing=1e-3, tolerance=1e-12)
+    begun = [fit_latent_class(counts, classes=1, max_rounds=1, seed=seed).attraction for seed in (0, 1)]
     assert begun[0].tolist() == begun[1].tolist()  # one class needs no chance
     chains = chains_of(SEEN)
     rows = [[SEEN.code(item) for item in offer] for offer in SEEN.offers]

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 import naive
 import strategies
+from experiments.counting_oracle import CountingOracle
+from milp_oracle import MilpOracle
 from oracle_problems import TIES, rounding_slack
 from rankstream import Assortments, checks
 from rankstream._core.types import Vec
 from rankstream.oracles import (
     CachingOracle,
-    CountingOracle,
     DenseOracle,
     LaminarOracle,
     LatticeOracle,
     Ties,
 )
-from rankstream.oracles.milp import MilpOracle
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.tables.lattice import unions
 

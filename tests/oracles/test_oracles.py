@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import naive
 import strategies
+from milp_oracle import MilpOracle
 from rankstream import Assortments, oracles
 from rankstream._core.types import Vec
 from rankstream.oracles import Ties
-from rankstream.oracles.milp import MilpOracle
 
 pytestmark = pytest.mark.quick
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import naive
 import naive_prices
 import strategies
+from milp_oracle import MilpOracle
 from rankstream import Assortments, PriceLevels, oracles
 from rankstream._core.types import Vec
 from rankstream.oracles import Ties
@@ -81,7 +82,7 @@ def test_offers_that_can_go_only_one_way_go_that_way(ties: Ties) -> None:
 def test_searches_and_the_referee_keep_the_order(problem: tuple[Assortments, Vec]) -> None:
     offers, costs = problem
     least = float((naive_prices.all_vertices(offers) @ costs).min())
-    for oracle in (oracles.SearchOracle(offers), oracles.MilpOracle(offers)):
+    for oracle in (oracles.SearchOracle(offers), MilpOracle(offers)):
         answer = oracle.cheapest(costs)
         check(offers, costs, answer, least)
         assert answer.value == pytest.approx(least, abs=naive_prices.room(costs))
@@ -162,13 +163,13 @@ def test_oracles_that_know_no_order_refuse_one_and_auto_says_what_it_picks() -> 
 
 
 def test_the_referee_keeps_its_side_constraints_and_the_order() -> None:
-    oracle = oracles.MilpOracle(priced(), before=[("no", "pie @ 2.00")])
+    oracle = MilpOracle(priced(), before=[("no", "pie @ 2.00")])
     answer = oracle.cheapest(-np.ones(priced().n_coordinates))
     labels = [priced().items[code] for code in answer.ranking]
     assert labels.index("no") < labels.index("pie @ 2.00") < labels.index("pie @ 3.00")
     assert labels.index("tea @ 3.00") < labels.index("tea @ 4.00") < labels.index("tea @ 5.00")
     with pytest.raises(ValueError, match="No ranking meets all the side constraints"):
-        oracles.MilpOracle(priced(), before=[("tea @ 5.00", "tea @ 3.00")]).cheapest(np.ones(priced().n_coordinates))
+        MilpOracle(priced(), before=[("tea @ 5.00", "tea @ 3.00")]).cheapest(np.ones(priced().n_coordinates))
 
 
 def priced() -> Assortments:

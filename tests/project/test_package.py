@@ -1,5 +1,4 @@
 import ast
-import importlib
 import inspect
 import re
 import subprocess
@@ -12,7 +11,6 @@ from types import ModuleType
 import pytest
 
 import rankstream
-from rankstream._core import old_names
 
 pytestmark = pytest.mark.quick
 
@@ -28,11 +26,11 @@ ON_PURPOSE = {
 def test_public_names_are_these() -> None:
     assert set(rankstream.__all__) == {
         *("Assortments", "ChoiceCounts", "DecayingCounts", "WindowCounts", "read", "read_counts", "read_sales"),
-        *("with_outside", "outside_sensitivity", "simulate", "PriceLevels"),
+        *("with_outside", "outside_sensitivity", "simulate", "PriceLevels", "UncertainCounts", "availability"),
         *("estimate", "Estimate", "Solver", "RankingEstimator", "fit_within", "Bootstrap", "predict_interval"),
         *("estimate_many", "Markets"),
         *("RankingModel", "EntropyModel", "Certificate", "load_model"),
-        *("Live", "Record", "ChangeDetector", "DriftReport", "drift_report", "type_changes", "favourite_changes"),
+        *("Live", "Record", "ChangeDetector", "DriftReport", "drift_report", "favourite_changes"),
         *("compare", "rationality", "revenue_range", "probability_range"),
         *("distances", "learners", "oracles", "certificate", "models", "methods", "baselines", "plots", "checks"),
         *("streams", "decide", "Client", "best_offer", "safe_offer", "next_offer", "lost_sales", "report"),
@@ -82,24 +80,6 @@ def test_what_needs_pandas_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         model.to_frame()
     with pytest.raises(ValueError, match="A data frame of offers needs pandas"):
         rankstream.decide.value(model, [("tea",)], 1.0)
-
-
-@pytest.mark.parametrize("old", ["OldName", "models.OldName", "streams.OldName"])
-def test_old_names_say_what_they_are_called_now(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(old_names.NAMES, old, "models.RankingModel")
-    sentence = f"rankstream.{old} of version 0.3 is now rankstream.models.RankingModel: see docs/upgrading.md."
-    package, _, name = f"rankstream.{old}".rpartition(".")
-    with pytest.raises(AttributeError, match=f"^{re.escape(sentence)}$"):
-        getattr(importlib.import_module(package), name)
-    for statement in (f"from {package} import {name}", f"import rankstream.{old}"):
-        with pytest.raises(ImportError, match=f"^{re.escape(sentence)}$"):
-            exec(statement)
-
-
-def test_new_names_exist() -> None:
-    for old, new in old_names.NAMES.items():
-        package, _, name = f"rankstream.{new}".rpartition(".")
-        assert hasattr(importlib.import_module(package), name), f"{old} -> {new}"
 
 
 def namespaces() -> list[ModuleType]:

@@ -108,10 +108,10 @@ def test_decisions(cafe: Shop) -> None:
     margins = {"tea": 1, "pie": 3, "cake": 2}
     question = {"margins": margins, "at_most": 1, "top": 3, "no_choice": "nothing"}
     sent = cafe.post("/cafe/decide", question).json()["decision"]
-    words = ["--margins", "items.csv", "--at-most", "1", "--no-interval"]
+    words = ["--margins", "items.csv", "--at-most", "1", "--no-intervals"]
     same(shell(cafe, "decide", "model.json", *words), sent)
     following = cafe.post("/cafe/next-offer", {"margins": margins, "how": "greedy", "no_choice": "nothing"}).json()
-    data = ["--next", "--how", "greedy", "--data", "all.jsonl", "--no-choice", "nothing"]
+    data = ["--next", "--strategy", "greedy", "--data", "all.jsonl", "--no-choice", "nothing"]
     printed = shell(cafe, "decide", "model.json", "--margins", "items.csv", *data)
     assert printed.keys() == following["decision"].keys()
     assert printed["decision"].keys() >= following["decision"]["decision"].keys() - {"context"}
@@ -130,7 +130,7 @@ def test_drift(cafe: Shop) -> None:
 
 def test_certificates(cafe: Shop) -> None:
     sent = cafe.get("/cafe/certificate").json()
-    printed = shell(cafe, "fit", "all.jsonl", "--no-choice", "nothing", "--out", "fitted.json", "--no-errors")
+    printed = shell(cafe, "fit", "all.jsonl", "--no-choice", "nothing", "--out", "fitted.json", "--no-standard-errors")
     assert {"distance", "proven_least_distance", "gap", "choices"} <= sent.keys() & printed.keys()
     assert sent["distance"] - sent["proven_least_distance"] == pytest.approx(sent["gap"])
     assert sent["choices"] == printed["choices"]
@@ -181,7 +181,7 @@ def test_many_markets_have_the_form_of_one(cafe: Shop, stores: Path) -> None:
 def test_decisions_of_many_markets_have_the_form_of_one(cafe: Shop, stores: Path) -> None:
     question = {"margins": {"tea": 1, "pie": 3, "cake": 2}, "at_most": 1, "no_choice": "nothing"}
     sent = cafe.post("/cafe/decide", question).json()["decision"]
-    words = ["decide", stores.name, "--margins", "items.csv", "--at-most", "1", "--no-interval"]
+    words = ["decide", stores.name, "--margins", "items.csv", "--at-most", "1", "--no-intervals"]
     found = shell(cafe, *words)["markets"]
     assert found["old"].keys() == found["new"].keys() == sent.keys()
     lacking = shell(cafe, *words, "--must", "cake", code=1)["markets"]

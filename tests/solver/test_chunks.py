@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankstream as rs
+from experiments.counting_oracle import CountingOracle
 from rankstream import Solver, distances, learners, oracles
 from rankstream._core.types import Vec
 from rankstream.data import simulate
@@ -130,7 +131,7 @@ def test_parts_of_ones_own_are_played_step_by_step() -> None:
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
 def test_costs_that_overflow_are_refused_as_in_a_step() -> None:
     distance = distances.L2(OFFERS, weights=(1e100,) * 8)
-    for oracle in (oracles.auto(OFFERS), oracles.CountingOracle(oracles.auto(OFFERS))):
+    for oracle in (oracles.auto(OFFERS), CountingOracle(oracles.auto(OFFERS))):
         run = Run(Solver(OFFERS, distance, MirrorDescent(step=1e300), oracle))
         with pytest.raises(ValueError, match="costs contain NaN or infinity"):
             run.advance_many(Target(MARKET.frequencies()), 20)
@@ -138,7 +139,7 @@ def test_costs_that_overflow_are_refused_as_in_a_step() -> None:
 
 def test_estimates_are_the_same_either_way() -> None:
     p = MARKET.frequencies()
-    slow_oracle = oracles.CountingOracle(oracles.auto(OFFERS))
+    slow_oracle = CountingOracle(oracles.auto(OFFERS))
     quick = rs.estimate(OFFERS, p, method=PrimalDual(tolerance_mae=2e-3, certify_every=30))
     slow = rs.estimate(OFFERS, p, method=PrimalDual(tolerance_mae=2e-3, certify_every=30, oracle=slow_oracle))
     assert quick.rounds == slow.rounds
@@ -158,7 +159,7 @@ def test_blocks_constant_rounds_and_single_ones_follow_each_other(data: st.DataO
     learner = data.draw(st.sampled_from(players))
     every = data.draw(st.sampled_from([None, 1, 4]))
     quick = Run(Solver(OFFERS, distance, learner, oracle), 0.0, certify_every=every)
-    slow = Run(Solver(OFFERS, distance, learner, oracles.CountingOracle(oracle)), 0.0, certify_every=every)
+    slow = Run(Solver(OFFERS, distance, learner, CountingOracle(oracle)), 0.0, certify_every=every)
     rows, buffer = moving(60), np.empty((9, OFFERS.n_coordinates))
     for kind in data.draw(st.lists(st.sampled_from(["block", "constant", "one"]), min_size=1, max_size=6)):
         start, size = data.draw(st.integers(0, 50)), data.draw(st.integers(1, 9))
@@ -185,7 +186,7 @@ def test_a_stream_known_in_advance_is_estimated_as_its_rows(options: dict[str, A
     rows = moving(700)
     options = {"tolerance_mae": 0.02, **options}
     whole = rs.estimate(OFFERS, rows, method=PrimalDual(**options))
-    slow_oracle = oracles.CountingOracle(oracles.auto(OFFERS))
+    slow_oracle = CountingOracle(oracles.auto(OFFERS))
     by_objects = rs.estimate(OFFERS, rows, method=PrimalDual(oracle=slow_oracle, **options))
     one_by_one = rs.estimate(OFFERS, iter(rows), method=PrimalDual(**options))
     assert whole.converged

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import naive
+from milp_oracle import MilpOracle
 from rankstream import Assortments, oracles
 from rankstream.oracles import (
     ComponentsOracle,
@@ -16,7 +17,6 @@ from rankstream.oracles import (
     Oracle,
     SearchOracle,
 )
-from rankstream.oracles.milp import MilpOracle
 from rankstream.oracles.protocol import meet
 
 OFFERS = Assortments([("a", "b", "c"), ("a", "b"), ("b", "c"), ("a", "c")])

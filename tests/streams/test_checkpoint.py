@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
+from experiments.counting_oracle import CountingOracle
 from rankstream import Assortments, ChoiceCounts, Solver, distances, learners, oracles
 from rankstream.data import simulate
 from rankstream.data.decay import DecayingCounts, WindowCounts
-from rankstream.oracles import CountingOracle, SearchOracle
+from rankstream.oracles import SearchOracle
 from rankstream.solver.loop import State
 from rankstream.solver.runs import Run
 from rankstream.streams.files import checkpoint

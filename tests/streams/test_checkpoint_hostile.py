@@ -48,7 +48,7 @@ def lines(kind: str, start: int, end: int) -> str:
 
 
 def follow(folder: Path, *words: str) -> Any:
-    return run("stream", "--served", "sparse", "s.jsonl", "--out", "out", "--to-end", *words, cwd=folder)
+    return run("stream", "--publish", "sparse", "s.jsonl", "--out", "out", "--to-end", *words, cwd=folder)
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 import naive
 import strategies
+from experiments.counting_oracle import CountingOracle
 from rankstream import Assortments, ChoiceCounts, Solver, distances, learners, oracles
 from rankstream._core.types import Vec
-from rankstream.oracles import CountingOracle, Ties
+from rankstream.oracles import Ties
 from rankstream.solver.loop import State
 from rankstream.streams.runs.growth import extend_rankings, grow
 

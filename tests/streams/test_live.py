@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import naive
+from experiments.counting_oracle import CountingOracle
 from rankstream import Assortments, Solver, distances, learners, oracles
 from rankstream.data import simulate
 from rankstream.distances import observation_weights
@@ -133,7 +134,7 @@ def test_rankings_and_history_stay_bounded() -> None:
 def test_an_endless_run_ends_like_any_other_and_keeps_its_last_entry() -> None:
     offers = MARKET.assortments
     target = MARKET.frequencies()
-    for oracle in (oracles.auto(offers), oracles.CountingOracle(oracles.auto(offers))):  # in chunks, and one by one
+    for oracle in (oracles.auto(offers), CountingOracle(oracles.auto(offers))):  # in chunks, and one by one
         runs = [
             Run(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle), 0.0, keep_history=keep)
             for keep in (True, False)

@@ -202,14 +202,14 @@ def test_a_header_comes_again_with_every_file(tmp_path: Path) -> None:
     path = tmp_path / "choices.csv"
     path.write_text("offered,chosen\na;b,a\n")
     settle(path, 0)
-    assert run("stream", "--served", "sparse", "choices.csv", "--out", "out", "--to-end", cwd=tmp_path).returncode == 0
+    assert run("stream", "--publish", "sparse", "choices.csv", "--out", "out", "--to-end", cwd=tmp_path).returncode == 0
     path.rename(tmp_path / "choices.csv.1")
     path.write_text("offered,chosen\na;b,b\na;b,b\n")
-    assert run("stream", "--served", "sparse", "choices.csv", "--out", "out", "--to-end", cwd=tmp_path).returncode == 0
+    assert run("stream", "--publish", "sparse", "choices.csv", "--out", "out", "--to-end", cwd=tmp_path).returncode == 0
     assert counts(tmp_path / "out") == {"a": 1.0, "b": 2.0}
     path.rename(tmp_path / "choices.csv.0")
     path.write_text("a;b,b\na;b,b\n")
-    done = run("stream", "--served", "sparse", "choices.csv", "--out", "out", "--to-end", cwd=tmp_path)
+    done = run("stream", "--publish", "sparse", "choices.csv", "--out", "out", "--to-end", cwd=tmp_path)
     assert done.returncode == 2
     assert "start every file with the same column names" in done.stderr
 
@@ -218,20 +218,20 @@ def test_a_source_that_was_replaced_by_a_longer_file_is_a_sentence_and_exit_code
     path, elsewhere = tmp_path / "choices.jsonl", tmp_path / "elsewhere"
     write(path, *range(50))
     assert (
-        run("stream", "--served", "sparse", "choices.jsonl", "--out", "out", "--to-end", cwd=tmp_path).returncode == 0
+        run("stream", "--publish", "sparse", "choices.jsonl", "--out", "out", "--to-end", cwd=tmp_path).returncode == 0
     )
     write(path, *range(50, 60))
     settle(path, 0)
     elsewhere.mkdir()
     path.rename(elsewhere / "old")
     write(path, *range(60, 200))
-    done = run("stream", "--served", "sparse", "choices.jsonl", "--out", "out", "--to-end", cwd=tmp_path)
+    done = run("stream", "--publish", "sparse", "choices.jsonl", "--out", "out", "--to-end", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("rankstream: choices.jsonl is not the file that was read up to byte")
     assert Live.load(tmp_path / "out" / "state.npz").records == 50
     shutil.copy2(elsewhere / "old", tmp_path / "choices.jsonl.1")  # as the sentence says
     assert (
-        run("stream", "--served", "sparse", "choices.jsonl", "--out", "out", "--to-end", cwd=tmp_path).returncode == 0
+        run("stream", "--publish", "sparse", "choices.jsonl", "--out", "out", "--to-end", cwd=tmp_path).returncode == 0
     )
     assert Live.load(tmp_path / "out" / "state.npz").records == 200
 

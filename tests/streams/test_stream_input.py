@@ -27,7 +27,7 @@ OPTIONS = {"other names": ("--columns", "offered=menu,chosen=bought", "--separat
 
 
 def stream(folder: Path, *words: str, source: str = "choices.csv") -> subprocess.CompletedProcess[str]:
-    return run("stream", "--served", "sparse", source, "--out", "out", "--to-end", "--rounds", "3", *words, cwd=folder)
+    return run("stream", "--publish", "sparse", source, "--out", "out", "--to-end", "--rounds", "3", *words, cwd=folder)
 
 
 def tallies(out: Path) -> dict[object, float]:
@@ -130,7 +130,7 @@ def test_an_empty_choice_is_no_choice(tmp_path: Path) -> None:
     done = run(
         *(
             "stream",
-            "--served",
+            "--publish",
             "sparse",
             path.name,
             "--out",

@@ -1,7 +1,7 @@
 """Argument checks: each returns the value, or raises a ValueError that says what is wrong."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from inspect import signature
 from typing import Any, ParamSpec, TypeVar, cast
@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.types import Codes
+from rankstream._core.types import Codes, Label
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,3 +66,9 @@ def optional(package: str, what: str) -> Any:
         return import_module(package)
     except ImportError:
         raise ValueError(f"{what} needs {package}, which is not installed: pip install {package}.") from None
+
+
+def listed(items: Iterable[Label], most: int = 8) -> str:
+    """Return items for an error message, the first few of many."""
+    names = [repr(item) for item in items]
+    return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])}, ... ({len(names)} in all)"

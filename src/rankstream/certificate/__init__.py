@@ -5,6 +5,6 @@ advance; ``fit_bound`` and ``Proof`` bound the distance of any model without an 
 ``confidence_radii`` and ``confident_gap`` account for sampling error.
 """
 
-from rankstream._core import old_names
+import lazy_loader
 
-__getattr__, __dir__, __all__ = old_names.attach(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

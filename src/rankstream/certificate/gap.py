@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.arguments import number_between
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import ROUNDING, Mask, Vec
 from rankstream.data.counts import ChoiceCounts
 from rankstream.distances.protocol import Distance
@@ -162,7 +161,6 @@ def _dual_value(distance: Any, dual: Vec, frequencies: Vec, least: float | None 
     return float(least - offset - rounding)
 
 
-@old_keywords(level="confidence")
 def confidence_radii(counts: ChoiceCounts, confidence: float = 0.95) -> Vec:
     """Bound the l1 distance of each offer's frequencies from the true ones, for all offers and at all times.
 
@@ -198,7 +196,6 @@ def log_mixture(tallies: Vec) -> float:
     return lgamma(half) - lgamma(sum(times) + half) + sum(lgamma(k + 0.5) - lgamma(0.5) for k in times)
 
 
-@old_keywords(level="confidence")
 def confident_gap(
     certificate: Certificate, distance: Distance, counts: ChoiceCounts, confidence: float = 0.95
 ) -> float:

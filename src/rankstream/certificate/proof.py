@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import ROUNDING, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
@@ -186,7 +185,6 @@ class FitBound:
         return self.lower / self.upper if self.upper > 0.0 else 1.0
 
 
-@old_keywords(seconds="budget", sweeps="max_rounds")
 def fit_bound(
     assortments: Assortments,
     frequencies: ChoiceCounts | Target | ArrayLike,

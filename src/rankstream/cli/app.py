@@ -34,13 +34,6 @@ PANELS = {
     "Output": ("out", "title", "plot", "as_json", "seed", "help"),
 }
 """The groups of options in the help, the most used first; required options and those in no group come first."""
-OLD_OPTIONS = {
-    "fit": {"--no-errors": "--no-standard-errors"},
-    "decide": {"--interval": "--intervals", "--no-interval": "--no-intervals", "--how": "--strategy"},
-    "drift": {"--least": "--min-change"},
-    "stream": {"--served": "--publish"},
-}
-"""Options of version 0.3 under their new names; the old ones still work, but help does not show them."""
 INTERRUPTED_CODE = 130  # typer's exit code for Ctrl-C
 
 
@@ -53,11 +46,6 @@ class ShellCommand(TyperCommand):
         for parameter in keywords["params"]:
             parameter.help = parameter.help or help_of.get(parameter.name)
         super().__init__(*arguments, **keywords | {"help": text})
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words after the command, with old names of options replaced."""
-        names, parts = OLD_OPTIONS.get(self.name or "", {}), [word.partition("=") for word in args]
-        return super().parse_args(ctx, [names.get(name, name) + equals + value for name, equals, value in parts])
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options, sorted by group, and the arguments."""

@@ -9,7 +9,7 @@ import typer
 
 from rankstream._core.terminal import plural, print_answer, print_note, shown
 from rankstream.cli.markets import MarketOption, market_files, run_each
-from rankstream.cli.model_answers import joined, read_offers, require_drawn
+from rankstream.cli.model_answers import joined
 from rankstream.cli.options import AsJson, ReadingOptions, choice, reading_options
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ def drift(
     control: Annotated[str, choice("holm", "fdr")] = "holm",
     by_offer: Annotated[bool, typer.Option("--by-offer")] = False,
     least: Annotated[float, typer.Option("--min-change", min=0.0, max=1.0)] = 0.01,
-    offers: Path | None = None,
     top: Annotated[int, typer.Option(min=1, help="Maximum number of lines of each kind.")] = 20,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="No effect here: nothing is random.")] = 0,  # noqa: ARG001
     as_json: AsJson = False,
     by: str | None = None,
     market: MarketOption = None,
@@ -54,8 +53,6 @@ def drift(
     control: With choices: correction for many tests. holm limits the chance of any false alarm, fdr their share.
     by_offer: With choices: also list offers that changed, appeared or disappeared.
     least: With models: smallest change of a share to report.
-    offers: With models: file with one offer per line; customers who choose alike from them are one type.
-    seed: With --offers: random seed for sampled customers.
     by: With choices: column of markets to compare one by one, such as store.
     """
     from rankstream.data.drift import drift_report
@@ -63,8 +60,7 @@ def drift(
 
     def compare(_: str, pair: Any) -> None:
         if isinstance(pair[0], Path):
-            models = load_model(pair[0]), load_model(pair[1])
-            content = of_models(*models, least, None if offers is None else read_offers(offers), seed)
+            content = of_models(load_model(pair[0]), load_model(pair[1]), least)
             text = text_of_models(content, top)
         else:
             report = drift_report(*pair, level=level, control=cast("Control", control))
@@ -82,8 +78,6 @@ def drift(
             raise ValueError("--by needs files of choices, not models: leave it out.")
         pairs = {"": (before, after)}
     else:
-        if offers is not None:
-            raise ValueError("--offers needs two models: leave it out. --by-offer lists the offers that changed.")
         pairs = _periods(before, after, at, by, market, reading)
     if list(pairs) == [""] or market is not None:
         compare("", next(iter(pairs.values())))
@@ -204,29 +198,18 @@ def _item_line(item: "ItemMovement", given_offers: bool) -> str:
     return f"{change} {points} in {where}{others} {p_value}"
 
 
-def of_models(before: "Model", after: "Model", least: float, offers: list[str] | None, seed: int) -> dict[str, Any]:
+def of_models(before: "Model", after: "Model", least: float) -> dict[str, Any]:
     """Return the customer types that changed between two models, for JSON."""
-    from rankstream.evaluate.customer_types import favourite_changes, type_changes
-    from rankstream.models.item_names import by_name, items_in
-    from rankstream.models.rankings import RankingModel
+    from rankstream.evaluate.customer_types import favourite_changes
 
     no_choice = before.no_choice if before.no_choice == after.no_choice else None
     known = set(before.items), set(after.items)
-    if offers is None:
-        changes = favourite_changes(before, after, no_choice, least, MOST_ITEMS)
-        if max(len(before.items), len(after.items)) > MOST_ITEMS:
-            print_note(f"Compared: customer types whose favourite is one of the {MOST_ITEMS} most chosen items.")
-    else:
-        wanted = [items_in(text, by_name(before)) for text in offers]
-        for model in (before, after):
-            require_drawn(model, "--offers")
-        first, second = (
-            model if isinstance(model, RankingModel) else model.to_rankings(seed=seed) for model in (before, after)
-        )
-        changes = type_changes(first, second, wanted, least)
+    changes = favourite_changes(before, after, no_choice, least, MOST_ITEMS)
+    if max(len(before.items), len(after.items)) > MOST_ITEMS:
+        print_note(f"Compared: customer types whose favourite is one of the {MOST_ITEMS} most chosen items.")
     return {
         "compared": "models",
-        "types_by": "first two favourites" if offers is None else "choices from the offers",
+        "types_by": "first two favourites",
         "no_choice": None if no_choice is None else str(no_choice),
         "least": least,
         "only_before": [str(item) for item in before.items if item not in known[1]],

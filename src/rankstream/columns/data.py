@@ -121,13 +121,24 @@ def by_tie_rule(assortments: Assortments, oracle: Oracle, orders: Codes) -> Code
 class Observed:
     """The offers with at least one choice, their frequencies, and how often each was shown.
 
-    ``totals`` are all 1 if only frequencies are known; ``whole`` are the assortments of the data, with all offers.
+    ``totals`` are all 1 if only frequencies are known; ``whole`` are the assortments of the data, with all offers. With
+    ``rows``, a sparse matrix, each frequency is that of a sum over coordinates, one row for each.
     """
 
     whole: Assortments
     assortments: Assortments
     frequencies: Vec
     totals: Vec
+    rows: Any = None
+
+    def read(self, vertices: Vec) -> Vec:
+        """What vertices, one per row, or a point have where the frequencies are known."""
+        seen: Vec = vertices[..., : self.assortments.n_coordinates]
+        return seen if self.rows is None else (self.rows @ seen.T).T
+
+    def spread(self, dual: Vec) -> Vec:
+        """A dual of the frequencies as one of the coordinates."""
+        return dual if self.rows is None else self.rows.T @ dual
 
     @property
     def offer_shares(self) -> Vec:

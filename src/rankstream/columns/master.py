@@ -9,46 +9,60 @@ from rankstream._core.types import Codes, Vec
 from rankstream.columns.data import Observed
 from rankstream.data.assortments import Assortments
 from rankstream.models.nearest import winning_coordinates
-from rankstream.oracles.milp import quiet_highs
 
 FEASIBILITY_TOLERANCE = 1e-9  # of HiGHS; a ranking that gains less is not added
 MAX_PIVOTS_PER_SIDE = 100  # of a program's rows and columns; beyond, the simplex method most likely cycles
 Norm = Literal["l1", "linf"]
+Region = Literal["l1", "linf", "confidence"]
 
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """The points with a weighted l1 distance from the frequencies of at most radius * budget in every group.
+    """The points with an l1 distance from the frequencies of at most radius * budget in every group.
 
-    One group gives the l1 ball, a group per coordinate the l-infinity ball, a group per offer a confidence region.
+    One group gives the l1 ball, a group per coordinate the l-infinity ball, a group per offer a confidence region. With
+    ``sides``, only deviations above (1) or below (-1) the frequencies count.
     """
 
-    weights: Vec
     groups: Codes
     budgets: Vec
+    sides: Codes | None = None
 
     def distance(self, residual: Vec) -> float:
         """The smallest radius whose ball contains frequencies + residual."""
-        spent = np.bincount(self.groups, weights=self.weights * np.abs(residual), minlength=self.budgets.size)
+        far = np.abs(residual) if self.sides is None else np.maximum(residual * self.sides, 0.0)
+        spent = np.bincount(self.groups, weights=far, minlength=self.budgets.size)
         open_groups = self.budgets > 0.0
         return float((spent[open_groups] / self.budgets[open_groups]).max(initial=0.0))
 
     def width(self, dual: Vec) -> float:
-        """The largest <dual, residual> over the ball of radius 1."""
+        """The largest <dual, residual> over the ball of radius 1, for a dual that ``clip`` returned."""
         most = np.zeros(self.budgets.size)
-        np.maximum.at(most, self.groups, np.abs(dual) / self.weights)
+        np.maximum.at(most, self.groups, np.abs(dual))
         return float(self.budgets @ most)
 
+    def clip(self, dual: Vec) -> Vec:
+        """The dual without what is not bounded over the ball: a side that is free."""
+        return dual if self.sides is None else np.where(dual * self.sides > 0.0, 0.0, dual)
 
-def ball(assortments: Assortments, norm: Norm, weights: Vec | None = None) -> Ball:
-    """Return the ball of a norm, with a weight per offer."""
-    size = assortments.n_coordinates
-    each = np.ones(size) if weights is None else weights[assortments.owner]
+
+def ball(size: int, norm: Norm, sides: Codes | None = None) -> Ball:
+    """Return the ball of a norm around ``size`` frequencies."""
     if norm == "l1":
-        return Ball(each, np.zeros(size, dtype=np.int64), np.ones(1))
+        return Ball(np.zeros(size, dtype=np.int64), np.ones(1), sides)
     if norm == "linf":
-        return Ball(each, np.arange(size), np.ones(size))
+        return Ball(np.arange(size), np.ones(size), sides)
     raise ValueError(f"Column generation does not support the norm {norm!r}: choose 'l1' or 'linf'.")
+
+
+def quiet_highs(**options: Any) -> Any:
+    """Return a silent HiGHS solver with these options; HiGHS is imported here, since that takes a while."""
+    import highspy
+
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, value in {"output_flag": False, **options}.items():
+        highs.setOptionValue(option, value)
+    return highs
 
 
 class GrowingProgram:
@@ -106,12 +120,13 @@ class Master:
     """
 
     def __init__(self, observed: Observed, region: Ball) -> None:
-        self.frequencies, self.ball = observed.frequencies, region
-        self.size = observed.assortments.n_coordinates
+        self.observed, self.ball = observed, region
+        self.frequencies, self.size = observed.frequencies, observed.frequencies.size
         size, n_groups = self.size, region.budgets.size
         rows = np.stack((np.arange(size), size + region.groups), axis=1).ravel()
-        up = np.stack((np.ones(size), region.weights), axis=1).ravel()
-        down = np.stack((-np.ones(size), region.weights), axis=1).ravel()
+        sides = np.zeros(size) if region.sides is None else region.sides
+        up = np.stack((np.ones(size), np.where(sides > 0, 0.0, 1.0)), axis=1).ravel()
+        down = np.stack((-np.ones(size), np.where(sides < 0, 0.0, 1.0)), axis=1).ravel()
         self._program = GrowingProgram(
             costs=np.append(np.zeros(2 * size), 1.0),
             lower=np.concatenate((self.frequencies, np.full(n_groups, -np.inf), [1.0])),
@@ -123,11 +138,11 @@ class Master:
 
     def add(self, vertices: Vec, offsets: Vec | None = None) -> None:
         """Add columns: their vertices, and their unit costs in the second phase."""
-        count = len(vertices)
-        chosen = np.nonzero(vertices)[1].reshape(count, -1)
+        count, read = len(vertices), self.observed.read(vertices)
+        chosen = np.nonzero(read if self.observed.rows is None else np.ones(read.shape))[1].reshape(count, -1)
         last = np.full((count, 1), self.size + self.ball.budgets.size)
-        rows = np.hstack((chosen, last))
-        self._program.add(np.zeros(count) if offsets is None else offsets, rows, np.ones(rows.shape))
+        values = np.hstack((np.take_along_axis(read, chosen, axis=1), np.ones((count, 1))))
+        self._program.add(np.zeros(count) if offsets is None else offsets, np.hstack((chosen, last)), values)
 
     def fix_radius(self, radius: float, offsets: Vec) -> None:
         """Start the second phase: the known columns have costs, and the radius is bounded."""
@@ -143,7 +158,7 @@ class Master:
         A new column pays if its cost is less than <y, vertex> + nu.
         """
         weights, duals = self._program.solve()
-        return weights, duals[: self.size], float(duals[-1])
+        return weights, self.ball.clip(duals[: self.size]), float(duals[-1])
 
 
 class LinearMaster:

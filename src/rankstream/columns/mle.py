@@ -10,7 +10,6 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.old_names import old_keywords
 from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
@@ -209,7 +208,6 @@ class MaximumLikelihood(ProvenFit):
     log_likelihood: float
 
 
-@old_keywords(max_iterations="max_rounds", max_seconds="budget")
 def fit_mle(
     counts: ChoiceCounts,
     *,

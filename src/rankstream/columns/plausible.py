@@ -6,25 +6,24 @@ Column generation makes the offer as cheap, or as dear, as it can be within a re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.certificate import confidence_radii
 from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, observe
-from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, ball
+from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, Region, ball
 from rankstream.columns.mle import warm_start
+from rankstream.columns.uncertain import bound_shares
 from rankstream.data.assortments import Assortments, as_offer, plain
 from rankstream.data.counts import ChoiceCounts
+from rankstream.data.uncertain import UncertainCounts
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Ties, auto
 
 BEST_DUAL_SHARE = 0.5  # of the dual that is asked about, the best one so far; by no benchmark
-Region = Literal["l1", "linf", "confidence"]
 WARM_ROUNDS = 1000  # of mirror descent, whose rankings are the first columns; by no benchmark
 
 
@@ -63,13 +62,13 @@ class RangeSearch:
         """Add rankings to the columns and the master; return how many were new."""
         new = self.columns.add(rankings)
         if len(new):
-            self.master.add(new[:, : self.master.size], new[:, self.master.size :] @ self.target)
+            self.master.add(new, self._offered(new) @ self.target)
         return len(new)
 
     def aim(self, target: Vec, radius: float) -> None:
         """Start the second phase, or change its target."""
         self.target, self.radius = target, radius
-        self.master.fix_radius(radius, self.columns.vertices[:, self.master.size :] @ target)
+        self.master.fix_radius(radius, self._offered(self.columns.vertices) @ target)
 
     def run(self, limits: Limits) -> Optimum:
         """Generate columns until the gap is small enough, or a limit is reached."""
@@ -100,12 +99,17 @@ class RangeSearch:
                 break
         return best
 
-    def _costs(self, dual: Vec) -> Vec:
-        return np.concatenate((-dual, self.target))
+    def _offered(self, vertices: Vec) -> Vec:
+        """Return the coordinates of the offers behind those of the data."""
+        return vertices[..., self.observed.assortments.n_coordinates :]
+
+    def costs(self, dual: Vec) -> Vec:
+        """Return the oracle's costs at a dual."""
+        return np.concatenate((-self.observed.spread(dual), self.target))
 
     def _find_columns(self, dual: Vec) -> tuple[Codes, float]:
         """Return the cheap rankings at this dual, and its Lagrangian bound."""
-        answer = self.finder.cheapest(self._costs(dual))
+        answer = self.finder.cheapest(self.costs(dual))
         slack = float(dual @ self.observed.frequencies) + answer.bound
         width = self.master.ball.width(dual)
         if self.radius is not None:
@@ -114,14 +118,14 @@ class RangeSearch:
 
     def _paying(self, rankings: Codes, dual: Vec, worth: float) -> list[Codes]:
         """The rankings that improve on the master's solution."""
-        costs, vertex = self._costs(dual), self.columns.assortments.vertex
+        costs, vertex = self.costs(dual), self.columns.assortments.vertex
         return [ranking for ranking in rankings if float(costs @ vertex(ranking)) < worth - FEASIBILITY_TOLERANCE]
 
     def _value(self, weights: Vec) -> float:
         point = weights @ self.columns.vertices
         if self.radius is None:
-            return self.master.ball.distance(point[: self.master.size] - self.observed.frequencies)
-        return float(point[self.master.size :] @ self.target)
+            return self.master.ball.distance(self.observed.read(point) - self.observed.frequencies)
+        return float(self._offered(point) @ self.target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +159,7 @@ class PlausibleModels:
         finder = ColumnFinder(auto(whole, self.ties, self.seed) if self.oracle is None else self.oracle(whole), whole)
         nothing = np.zeros(len(labels))
         search = RangeSearch(self.observed, Master(self.observed, self.ball), finder, Columns(whole), nothing)
-        search.add(finder.cheapest(-np.append(self.observed.frequencies, nothing)).rankings)
+        search.add(finder.cheapest(search.costs(self.observed.frequencies)).rankings)
         search.add(self.rankings.values() if self.rankings else warm_start(self.observed, WARM_ROUNDS, self.seed))
         return search, search.run(Limits(FEASIBILITY_TOLERANCE, budget=limits.budget))
 
@@ -187,7 +191,7 @@ class PlausibleModels:
 
 
 def plausible_models(
-    data: ChoiceCounts | ArrayLike,
+    data: ChoiceCounts | UncertainCounts | ArrayLike,
     region: Region,
     tolerance: float,
     confidence: float,
@@ -198,11 +202,17 @@ def plausible_models(
     seed: int = 0,
 ) -> PlausibleModels:
     """Return the distributions in a region around the data; parameters as in ``revenue_range``."""
+    if isinstance(data, UncertainCounts):
+        observed, limits = bound_shares(data, region, confidence)
+        radius = 1.0 if region == "confidence" else number_between("tolerance", tolerance, 0.0)
+        first = warm_start(observe(data.naive_counts()), WARM_ROUNDS, seed)
+        starts = {ranking.tobytes(): ranking for ranking in first}
+        return PlausibleModels(observed, limits, radius, oracle, ties, seed, starts)
     observed = observe(data, assortments)
     if region == "confidence":
         return PlausibleModels(observed, _confidence(data, confidence), 1.0, oracle, ties, seed)
     radius = number_between("tolerance", tolerance, 0.0)
-    return PlausibleModels(observed, ball(observed.assortments, region), radius, oracle, ties, seed)
+    return PlausibleModels(observed, ball(observed.frequencies.size, region), radius, oracle, ties, seed)
 
 
 def scale_of(gains: Vec) -> float:
@@ -217,7 +227,7 @@ def _confidence(data: ChoiceCounts | ArrayLike, confidence: float) -> Ball:
     data.require_whole("A confidence region")
     offers, seen = data.assortments, data.totals > 0.0
     owners = np.repeat(np.arange(int(seen.sum())), np.diff(offers.indptr)[seen])
-    return Ball(np.ones(owners.size), owners, confidence_radii(data, confidence)[seen])
+    return Ball(owners, confidence_radii(data, confidence)[seen])
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,9 +262,8 @@ class Range:
         return f"Range({self.low:.4g} to {self.high:.4g} ({sure}), predicted {self.predicted:.4g}; the model {fits})"
 
 
-@old_keywords(prices="margins", level="confidence", max_seconds="budget")
 def revenue_range(
-    data: ChoiceCounts | ArrayLike,
+    data: ChoiceCounts | UncertainCounts | ArrayLike,
     offer: Iterable[Label],
     margins: Mapping[Label, float],
     tolerance: float = 0.0,
@@ -275,8 +284,9 @@ def revenue_range(
 
     Parameters
     ----------
-    data : ChoiceCounts, or array of frequencies
-        The choices; frequencies need ``assortments`` as well, and have no confidence region.
+    data : ChoiceCounts, UncertainCounts, or array of frequencies
+        The choices; frequencies need ``assortments`` as well, and have no confidence region. Where offers are known in
+        part, the range holds whatever was on offer between the smallest and the largest sets.
     offer : items
         The offer to price, made of items in the data.
     margins : mapping from items to numbers
@@ -328,9 +338,8 @@ def revenue_range(
     return Range(low.bound, -high.bound, predicted, used, feasible, proven, model, low.model, high.model)
 
 
-@old_keywords(level="confidence", max_seconds="budget")
 def probability_range(
-    data: ChoiceCounts | ArrayLike,
+    data: ChoiceCounts | UncertainCounts | ArrayLike,
     offer: Iterable[Label],
     item: Label,
     tolerance: float = 0.0,

@@ -1,7 +1,7 @@
 """Assortments: which items were offered together, and the coordinates (offer, item) that every vector follows."""
 
 from array import array
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from functools import cached_property
 from math import isnan
 from typing import Any, Protocol
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import whole_numbers
+from rankstream._core.arguments import listed, whole_numbers
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.order import NO_ORDER, Order, Pairs, Precedence, check_pairs, precedence
 
@@ -146,7 +146,7 @@ class Assortments:
         try:
             return self._code[plain(item)]
         except (KeyError, TypeError):
-            raise ValueError(f"Unknown item {item!r}: the items are {_listed(self.items)}.") from None
+            raise ValueError(f"Unknown item {item!r}: the items are {listed(self.items)}.") from None
 
     def coordinate(self, offer: Iterable[Label], item: Label) -> int:
         """Return the coordinate of an item in an offer, whose items may be named in any order.
@@ -299,8 +299,3 @@ def _frozen(values: ArrayLike) -> Codes:
     array = np.ascontiguousarray(values, dtype=np.int64)
     array.flags.writeable = False
     return array
-
-
-def _listed(items: Sequence[Label]) -> str:
-    shown = ", ".join(repr(item) for item in items[:8])
-    return shown if len(items) <= 8 else f"{shown}, ... ({len(items)} in all)"

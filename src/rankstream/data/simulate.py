@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from math import comb
 from typing import Literal
 
@@ -60,37 +61,12 @@ class Market:
 
         Every round yields the same object. The choices depend on the market's seed alone.
         """
-        counts, coordinates = ChoiceCounts(self.assortments), np.arange(self.assortments.n_coordinates)
-        for tallies in self._draws(per_round, first, rounds=1):
-            counts.observe_coordinates(coordinates, tallies[0])
-            yield counts
-
-    def blocks(self, per_round: int = 200, first: int = 2000, rounds: int = 256) -> Iterator[tuple[Vec, Vec]]:
-        """Yield the same stream, many rounds at a time: a row of frequencies each, and their observations."""
-        indptr, owner = self.assortments.indptr[:-1], self.assortments.owner
-        before = np.zeros(self.assortments.n_coordinates, dtype=np.int64)
-        for tallies in self._draws(per_round, first, rounds):
-            tallies[0] += before
-            counts = np.cumsum(tallies, axis=0)
-            totals = np.add.reduceat(counts, indptr, axis=1)
-            if not totals.all():
-                unseen = int(np.flatnonzero(totals[0] == 0)[0])
-                raise ValueError(
-                    f"After {totals[0].sum()} choices nobody has been shown offer {unseen}: raise the argument first."
-                )
-            before = counts[-1]
-            yield counts / totals[:, owner], totals.sum(axis=1).astype(np.float64)
-
-    def _draws(self, per_round: int, first: int, rounds: int) -> Iterator[Codes]:
-        """Yield how often each coordinate is chosen, a row per round; offers are uniformly random."""
-        generator = _generators(self.seed)[3]
-        shares = self.frequencies() / self.assortments.n_offers
+        generator, shares = _generators(self.seed)[3], self.frequencies() / self.assortments.n_offers
         shares /= shares.sum()
-        opening = generator.multinomial(first, shares, size=1)
-        later = generator.multinomial(per_round, shares, size=rounds - 1)
-        yield np.concatenate([opening, later])
-        while True:
-            yield generator.multinomial(per_round, shares, size=rounds)
+        counts, coordinates = ChoiceCounts(self.assortments), np.arange(self.assortments.n_coordinates)
+        for number in chain([first], repeat(per_round)):  # offers are uniformly random
+            counts.observe_coordinates(coordinates, generator.multinomial(number, shares))
+            yield counts
 
 
 def market(

@@ -4,6 +4,6 @@ Start with ``best_offer``. ``value`` returns what given offers earn, ``safe_offe
 and ``next_offer`` the offer to try while learning.
 """
 
-from rankstream._core import old_names
+import lazy_loader
 
-__getattr__, __dir__, __all__ = old_names.attach(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from rankstream._core.terminal import plural
 from rankstream._core.types import Label, Mask
-from rankstream.decide.context import Context, counted
+from rankstream.decide.context import Context
 from rankstream.decide.moves import least_gain, mask_of, single_changes
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import OfferProblem
@@ -227,7 +228,7 @@ def change_lines(found: Decision, units: Units = PER_100) -> list[str]:
     around = found.context
     if around is None or around.present is None:
         return []
-    often = f" (shown {counted(around.present_shown, 'time')})" if around.present_shown else ""
+    often = f" (shown {plural(around.present_shown, 'time')})" if around.present_shown else ""
     lines = [f"Present offer{often}: {named(around.present)}: {units.per(around.present_value)}"]
     pays = [change for change in around.changes if change.gain > least_gain(found.problem)]
     if not pays:

@@ -6,12 +6,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Label, Mask
 from rankstream._core.watch import Deadline, Watch
 from rankstream.columns.data import Limits
-from rankstream.columns.plausible import PlausibleModels, Region, plausible_models
+from rankstream.columns.master import Region
+from rankstream.columns.plausible import PlausibleModels, plausible_models
 from rankstream.data.counts import ChoiceCounts
+from rankstream.data.uncertain import UncertainCounts
 from rankstream.decide.best import decide
 from rankstream.decide.decision import PER_100, Decision, named
 from rankstream.decide.engines.tables import most_decided, scan, table_of
@@ -82,10 +83,9 @@ class SafeOffer:
         }  # fmt: skip
 
 
-@old_keywords(level="confidence")
 @constrained
 def safe_offer(
-    counts: ChoiceCounts,
+    counts: ChoiceCounts | UncertainCounts,
     margins: Numbers | None = None,
     region: Region = "confidence",
     *,
@@ -106,7 +106,7 @@ def safe_offer(
 
     Parameters
     ----------
-    counts : ChoiceCounts
+    counts : ChoiceCounts or UncertainCounts
         The data.
     margins, costs, at_most, at_least, must, never, requires, excludes, listing_costs, space, capacity : optional
         As for ``best_offer``.

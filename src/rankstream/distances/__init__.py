@@ -3,6 +3,6 @@
 By name: ``make("l2", offers, smoothing=0.1)``; as objects: ``L1, LowNorm, L2, HighNorm, LInf, MaxDifference, KL``.
 """
 
-from rankstream._core import old_names
+import lazy_loader
 
-__getattr__, __dir__, __all__ = old_names.attach(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

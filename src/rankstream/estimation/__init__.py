@@ -1,5 +1,5 @@
 """Entry points: ``estimate`` and its methods, fits with a budget, intervals, the scikit-learn estimator."""
 
-from rankstream._core import old_names
+import lazy_loader
 
-__getattr__, __dir__, __all__ = old_names.attach(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

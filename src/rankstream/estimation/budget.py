@@ -7,7 +7,6 @@ from math import inf
 from typing import Any
 
 from rankstream._core.arguments import number_between
-from rankstream._core.old_names import old_keywords
 from rankstream._core.watch import Deadline, Progress, interrupts, thread_seconds
 from rankstream.columns.corrective import is_slow
 from rankstream.data.assortments import Assortments
@@ -23,7 +22,6 @@ DEFAULT_SECONDS, DEFAULT_SLOW_SECONDS = 600.0, 60.0
 """CPU seconds of ``nearest`` and ``primal-dual`` without a budget; the second for slow oracles. Not tuned."""
 
 
-@old_keywords(seconds="budget")
 def fit_within(
     counts: ChoiceCounts,
     budget: float | None = None,

@@ -12,20 +12,24 @@ from rankstream._core.threads import one_blas_thread
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import contradiction
-from rankstream.estimation.methods import Method, make, pick
+from rankstream.data.uncertain import UncertainCounts
+from rankstream.estimation.methods import Logit, Method, make, pick
 from rankstream.estimation.task import Data, Task, make_task
+from rankstream.estimation.uncertain import PossibleOffers
 from rankstream.models.base import Model
 from rankstream.models.prices import levels_of, most_frequent_prices
 from rankstream.models.shrinkage import tally_facts
 from rankstream.solver.runs import Estimate
 
 LOG = logging.getLogger("rankstream")
+MAX_EM_ROUNDS, EM_TOLERANCE = 50, 1e-5  # fits of a logit; nats per choice that a round must gain; by no benchmark
+METHOD_ROUNDS = 2  # fits by the method: a third took less than 1 % off, benchmarks/uncertain_offers.py, seed 0
 
 __all__ = ["Estimate", "estimate", "run_task"]
 
 
 def estimate(
-    assortments: Assortments | ChoiceCounts,
+    assortments: Assortments | ChoiceCounts | UncertainCounts,
     data: Data | None = None,
     *,
     method: str | Method = "auto",
@@ -38,10 +42,13 @@ def estimate(
     without counts are taken as exact. No ranking model can predict choices that contradict an order of the items: a
     warning gives their number, and ``model.about["contradiction"]`` stores it.
 
+    Offers that are known in part are weighed by EM: logits until the likelihood hardly rises, then fits by the method.
+    Distance and certificate are then those of the choices that are expected from each possible offer.
+
     Parameters
     ----------
-    assortments : ChoiceCounts or Assortments
-        Counts, which know their offers, or the offers of the data that follow.
+    assortments : ChoiceCounts, UncertainCounts or Assortments
+        Counts, which know their offers (or know them in part), or the offers of the data that follow.
     data : array or iterable, optional
         With assortments: one vector of frequencies, counts, a table with a row of frequencies per round (a stream known
         in advance), or an iterable with one element per round, whose source may be live.
@@ -63,7 +70,27 @@ def estimate(
     >>> len(sparse.model.rankings), sparse.certificate.gap <= 1e-3
     (3, True)
     """
+    if isinstance(assortments, UncertainCounts):
+        if data is not None:
+            raise ValueError("Counts include their offers: give the counts alone, or assortments and data.")
+        return _fit_by_em(assortments, method, seed, settings)
     return run_task(make_task(assortments, data, seed), method, **settings)
+
+
+def _fit_by_em(counts: UncertainCounts, method: str | Method, seed: int, settings: dict[str, Any]) -> Estimate[Any]:
+    """Fits to the choices that are expected from each possible offer, by a logit first and by the method last."""
+    chosen, possible = make(method, **settings), PossibleOffers(counts)
+    weights, before = possible.weigh(None)
+    quick = chosen if isinstance(chosen, Logit) else Logit()
+    for _ in range(MAX_EM_ROUNDS):
+        weights, now = possible.weigh(quick.model(make_task(possible.expected(weights), None, seed)))
+        if now - before <= EM_TOLERANCE * counts.observations:
+            break
+        before = now
+    for _ in range(0 if quick is chosen else METHOD_ROUNDS - 1):
+        task = make_task(possible.expected(weights), None, seed)
+        weights, _ = possible.weigh((chosen or pick(task)).model(task))
+    return run_task(make_task(possible.expected(weights), None, seed), chosen or "auto")
 
 
 def run_task(task: Task, method: str | Method, tolerance: float | None = None, **settings: Any) -> Estimate[Any]:

@@ -21,7 +21,6 @@ from rankstream.estimation.task import Task
 from rankstream.models.answers import Substitution, favourites, missing_no_choice, substitution
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.ranking_laws import RankingLaw
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.models.entropy.soft_lattice import shared_programs
 from rankstream.models.fit_warnings import interval_words
@@ -74,10 +73,6 @@ class Bootstrap:
         Seed of the simulated choices and of the method.
     model : optional
         A model that was fitted to these counts; by default, one is fitted here.
-    refit_prior : bool
-        False is many times faster for maximum entropy, but takes its prior as known: intervals are far too narrow.
-    warm : bool
-        False fits replicates of maximum entropy from scratch, which takes twice as long.
     watch : callable, optional
         Called with the number of finished replicates and the total; with 0 during a first fit. Returning True after two
         replicates ends the bootstrap with those that are done.
@@ -102,8 +97,6 @@ class Bootstrap:
         seed: int = 0,
         *,
         model: ChoiceModel | None = None,
-        refit_prior: bool = True,
-        warm: bool = True,
         watch: Callable[[int, int], bool | None] | None = None,
         sizes: Vec | None = None,
         first: EntropyFit | None = None,
@@ -119,7 +112,7 @@ class Bootstrap:
             refit: Callable[[ChoiceCounts, int], ChoiceModel] = partial(_refit, self.method)
             if isinstance(self.method, MaxEntropy):
                 first = first or _saved(model, self.method, data)
-                refit = _Dense(self.method, data, seed, refit_prior, warm, partial(_first, watch, replicates), first)
+                refit = _Dense(self.method, data, seed, partial(_first, watch, replicates), first)
             self.model: ChoiceModel = model or (
                 refit.first.model if isinstance(refit, _Dense) else self.method.model(task)
             )
@@ -372,22 +365,17 @@ class _Dense:
     """Refits by maximum entropy: the guides are fitted anew, their weights and the trust are those of the first fit."""
 
     def __init__(
-        self, method: MaxEntropy, counts: ChoiceCounts, seed: int, refit_prior: bool, warm: bool, watch: Watch,
-        first: EntropyFit | None,
-    ) -> None:  # fmt: skip
-        self.method, self.seed, self.warm = method, seed, warm
-        self.refit_prior = refit_prior and not isinstance(method.prior, RankingLaw)
+        self, method: MaxEntropy, counts: ChoiceCounts, seed: int, watch: Watch, first: EntropyFit | None
+    ) -> None:
+        self.method, self.seed = method, seed
         self.first = first or method.entropy_fit(Task(counts.assortments, counts, seed, watch))
-        self.curvature = self.first.curvature(counts, seed) if warm else None
+        self.curvature = self.first.curvature(counts, seed)
 
     def __call__(self, counts: ChoiceCounts, _: int) -> ChoiceModel:
         first = self.first
-        prior: Any = self.method.prior if self.refit_prior else getattr(first.model, "prior", first.stack)
-        if first.stack is not None and self.refit_prior:
-            prior = first.stack.refit(counts, self.seed, self.warm)
-        start = first if self.warm else None
+        prior: Any = self.method.prior if first.stack is None else first.stack.refit(counts, self.seed)
         refit = fit_max_entropy(
-            counts, prior, trust=first.trust, start=start, curvature=self.curvature, seed=self.seed,
+            counts, prior, trust=first.trust, start=first, curvature=self.curvature, seed=self.seed,
             tolerance=max(GAP, self.method.tolerance_nats), max_rounds=self.method.max_rounds,
         )  # fmt: skip
         if isinstance(refit.model, EntropyModel):

@@ -1,18 +1,13 @@
 """Changes of customer types between two models."""
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Label
-from rankstream.data.assortments import Assortments
 from rankstream.models.answers import favourites, most_chosen, substitution
 from rankstream.models.prices import everything
 from rankstream.models.protocol import Predicts
-from rankstream.models.rankings import RankingModel
 
 NEW_TYPE_FRACTION = 0.1  # a type with less than this share of its later one is new; a convention, not tuned
 LISTS = ("appeared", "vanished", "grew", "shrank")
@@ -20,7 +15,7 @@ LISTS = ("appeared", "vanished", "grew", "shrank")
 
 @dataclass(frozen=True)
 class TypeChange:
-    """Customers with the same choices from every offer: their most frequent ranking, and their share in both models."""
+    """Customers with the same first two favourites, and their share in both models."""
 
     ranking: tuple[Label, ...]
     before: float
@@ -58,36 +53,6 @@ class TypeChanges:
         return "\n".join(lines) or f"no type changed by {100 * self.least:g} points"
 
 
-def type_changes(
-    before: RankingModel, after: RankingModel, offers: Iterable[Iterable[Label]], least: float = 0.01
-) -> TypeChanges:
-    """Compare the customer types of two models; a type chooses alike from all the offers.
-
-    A type appeared if its share before was less than a tenth of that after, and vanished the other way round. This
-    describes the two models; it is not a test. Many mixtures of types give the same choice probabilities, so types can
-    change where the data do not: ``drift_report`` is about the data.
-
-    Examples
-    --------
-    >>> items = ["tea", "pie", "nothing"]
-    >>> before = RankingModel(items, [("tea", "nothing", "pie"), ("nothing", "tea", "pie")], [0.6, 0.4])
-    >>> after = RankingModel(items, [("tea", "pie", "nothing"), ("nothing", "pie", "tea")], [0.6, 0.4])
-    >>> print(type_changes(before, after, [("tea", "nothing")]))
-    no type changed by 1 points
-    >>> print(type_changes(before, after, [("tea", "nothing"), ("pie", "nothing")]))
-    appeared: tea > pie > nothing, 0.0 % to 60.0 %
-    vanished: tea > nothing > pie, 60.0 % to 0.0 %
-    """
-    number_between("least", least, 0.0, 1.0)
-    assortments = Assortments(offers)
-    then, now = _types(before, assortments), _types(after, assortments)
-    changes = []
-    for key in {**now, **then}:
-        ranking = (now if key in now else then)[key][0]
-        changes.append(TypeChange(ranking, *(types[key][1] if key in types else 0.0 for types in (then, now))))
-    return _sorted(changes, least)
-
-
 def favourite_changes(
     before: Predicts, after: Predicts, no_choice: Label | None = None, least: float = 0.01, most: int | None = None
 ) -> TypeChanges:
@@ -95,6 +60,8 @@ def favourite_changes(
 
     The favourites are those among the items that both models know, at the first model's usual prices where items have
     prices. Shares are exact, and nothing is drawn: who has a second favourite is who takes it once the first is gone.
+    A type appeared if its share before was less than a tenth of that after, and vanished the other way round. This
+    describes the two models; it is not a test: ``drift_report`` is about the data.
 
     Parameters
     ----------
@@ -110,6 +77,7 @@ def favourite_changes(
 
     Examples
     --------
+    >>> from rankstream import RankingModel
     >>> items = ["tea", "pie", "no"]
     >>> before = RankingModel(items, [("tea", "no", "pie"), ("no", "tea", "pie")], [0.6, 0.4])
     >>> after = RankingModel(items, [("tea", "pie", "no"), ("no", "pie", "tea")], [0.6, 0.4])
@@ -136,21 +104,3 @@ def _sorted(changes: list[TypeChange], least: float) -> TypeChanges:
         shrank=tuple(one for one in fell if one.after >= NEW_TYPE_FRACTION * one.before),
         least=least,
     )
-
-
-def _types(model: RankingModel, assortments: Assortments) -> dict[bytes, tuple[tuple[Label, ...], float]]:
-    """By what they choose: the heaviest ranking of the offered items, and the share of all who choose so."""
-    for item in assortments.items:
-        if item not in model.items:
-            raise ValueError(f"One of the models has no item {item!r}: use offers of items that both models have.")
-    code = {item: number for number, item in enumerate(assortments.items)}
-    codes = np.array([code.get(item, -1) for item in model.items])
-    found: dict[bytes, tuple[tuple[Label, ...], float]] = {}
-    for row in np.argsort(-model.weights, kind="stable").tolist():
-        order = codes[model.orders[row]]
-        order = order[order >= 0]
-        key = assortments.vertex(order).tobytes()
-        ranking = tuple(assortments.items[number] for number in order.tolist())
-        first, share = found.get(key, (ranking, 0.0))
-        found[key] = first, share + float(model.weights[row])
-    return found

@@ -1,8 +1,8 @@
 """Dual players: online learners that price the mismatch between model and data (paper, Section 4.2).
 
-By name: ``make("dual-averaging", horizon)``; the paper's six methods: ``paper_method("FW_dyn", offers, norm="l1")``.
+By name: ``make("dual-averaging", horizon)``; with a distance: ``match("l1", "follow-the-leader", offers, horizon)``.
 """
 
-from rankstream._core import old_names
+import lazy_loader
 
-__getattr__, __dir__, __all__ = old_names.attach(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,7 +7,5 @@ from .mirror_descent import MirrorDescent as MirrorDescent
 from .mirror_descent import StronglyConvexMirrorDescent as StronglyConvexMirrorDescent
 from .protocol import Learner as Learner
 from .protocol import PowerWeights as PowerWeights
-from .selection import PAPER_METHODS as PAPER_METHODS
 from .selection import make as make
 from .selection import match as match
-from .selection import paper_method as paper_method

@@ -1,6 +1,5 @@
-"""Learners by name, and the paper's six methods."""
+"""Learners by name."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,17 +16,6 @@ BY_NAME: dict[str, Callable[[int], Learner[Any]]] = {
     "follow-the-leader": lambda _: FollowTheLeader(),
     "naive-frank-wolfe": lambda _: NaiveFrankWolfe(),
     "dual-averaging": lambda _: DualAveraging(),
-}
-
-# the methods of the computational study: the form of the norm, and the learner
-PAPER_METHODS: dict[str, tuple[str, str]] = {
-    "MD_ns": ("plain", "mirror-descent"),
-    "MD_smth": ("smoothed", "strongly-convex-mirror-descent"),
-    "MD_sq": ("squared", "strongly-convex-mirror-descent"),
-    "FW_dyn": ("smoothed", "follow-the-leader"),
-    "FW_naive": ("smoothed", "naive-frank-wolfe"),
-    "FW_sq": ("squared", "naive-frank-wolfe"),
-    "F-W": ("smoothed", "naive-frank-wolfe"),
 }
 
 
@@ -83,24 +71,3 @@ def match(
     if smoothing is None and player.needs_smoothing and not plain.smooth:
         return distances.make(distance, assortments, distances.optimal_smoothing(plain, horizon), weights), player
     return plain, player
-
-
-def paper_method(
-    name: str, assortments: Assortments, norm: str = "l2", horizon: int = 10_000
-) -> tuple[Distance, Learner[Any]]:
-    """Create one of the paper's methods, with the paper's smoothing and step for a horizon (Appendix G).
-
-    "F-W" is the common form of FW_naive and FW_dyn on constant data. Squares exist for l_q with 2 <= q < infinity.
-
-    Examples
-    --------
-    >>> distance, learner = paper_method("MD_smth", Assortments([("tea", "pie")]), horizon=799)
-    >>> round(distance.smoothing, 3), learner
-    (0.1, StronglyConvexMirrorDescent(power=1.0))
-    """
-    if name not in PAPER_METHODS:
-        raise ValueError(f"Unknown method {name!r} of the paper: choose one of {', '.join(map(repr, PAPER_METHODS))}.")
-    if norm != "linf" and not re.fullmatch(r"l\d+(\.\d+)?", norm):
-        raise ValueError(f"The paper's methods are for l_q norms such as 'l1', 'l2' and 'linf', not for {norm!r}.")
-    form, learner = PAPER_METHODS[name]
-    return match(f"squared-{norm}" if form == "squared" else norm, learner, assortments, horizon)

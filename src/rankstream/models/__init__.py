@@ -1,5 +1,5 @@
 """Choice models: rankings, maximum entropy, logit, latent classes, Markov chain; and their answers."""
 
-from rankstream._core import old_names
+import lazy_loader
 
-__getattr__, __dir__, __all__ = old_names.attach(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -3,8 +3,6 @@
 from .answers import Segment as Segment
 from .answers import Substitution as Substitution
 from .base import Model as Model
-from .entropy.completion import redraw as redraw
-from .entropy.ensemble import fit_prior as fit_prior
 from .entropy.fit import EntropyFit as EntropyFit
 from .entropy.fit import fit_max_entropy as fit_max_entropy
 from .entropy.model import EntropyModel as EntropyModel

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.models.fit_warnings import fit_warnings
@@ -72,7 +71,6 @@ class Substitution:
             rows.append(row)
         return rows
 
-    @old_keywords(kept="items")
     def among(self, items: Iterable[Label]) -> "Substitution":
         """Return the rows and columns of some items, in the same order."""
         wanted = set(items)

@@ -37,9 +37,6 @@ KINDS = {
     "priced-logit-model":
         Kind("parametric.price_logit:PricedModel", "priced-logit", "latent-class-price",
              "logits with a price coefficient"),
-    "falling-class-model":
-        Kind("parametric.falling_demand:FallingClassModel", "falling-class", "max-entropy",
-             "logits whose demand falls with the price"),
 }  # fmt: skip
 """Every kind by its format, without "rankstream-"; a class is imported only when needed."""
 SEVERAL_METHODS = {"rankings": None, "priced-logit": ("mnl-price", "latent-class-price")}

@@ -152,22 +152,6 @@ class RankingModel(Model):
         columns = {f"place {place + 1}": [row[place] for row in self.rankings] for place in range(len(self.items))}
         return frames.DataFrame({"weight": self.weights, **columns})
 
-    def to_preflib(self, voters: int = 1_000_000) -> str:
-        """Return the model as text in PrefLib's format of strict orders, weights rounded to parts of ``voters``."""
-        exact = self.weights * whole_number("voters", voters, least=1)
-        counts = np.floor(exact).astype(np.int64)
-        for row in np.argsort(counts - exact, kind="stable")[: voters - int(counts.sum())]:  # by largest remainder
-            counts[row] += 1
-        rows = [row for row in np.argsort(-counts, kind="stable").tolist() if counts[row]]
-        head = [
-            f"# NUMBER ALTERNATIVES: {len(self.items)}",
-            f"# NUMBER VOTERS: {voters}",
-            f"# NUMBER UNIQUE ORDERS: {len(rows)}",
-            *(f"# ALTERNATIVE NAME {number}: {item}" for number, item in enumerate(self.items, start=1)),
-        ]
-        lines = [f"{counts[row]}: {','.join(str(code + 1) for code in self.orders[row].tolist())}" for row in rows]
-        return "\n".join([*head, *lines]) + "\n"
-
     def frontier(self, assortments: Assortments | None = None) -> "Frontier":
         """Return how accurate fewer rankings can be: sizes, errors and mixtures, as a table when printed.
 

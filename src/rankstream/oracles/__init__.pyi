@@ -1,9 +1,7 @@
 """The public names; `lazy_loader` imports each when it is first used."""
 
-from .milp import MilpOracle as MilpOracle
 from .protocol import Answer as Answer
 from .protocol import CachingOracle as CachingOracle
-from .protocol import CountingOracle as CountingOracle
 from .protocol import Explained as Explained
 from .protocol import Oracle as Oracle
 from .protocol import Ties as Ties

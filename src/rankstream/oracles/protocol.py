@@ -1,6 +1,5 @@
 """The oracle protocol: from costs to a cheapest ranking, chosen by a tie rule, with a proven bound."""
 
-import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from itertools import permutations
@@ -162,23 +161,6 @@ def meet(bound: float, value: float, costs: Vec) -> float:
     """Return a bound of at most the value, and exactly the value if they differ only by rounding."""
     rounding = ROUNDING * costs.size * float(np.abs(costs).sum())
     return value if bound >= value - rounding else bound
-
-
-class CountingOracle:
-    """Counts the calls of another oracle and the seconds they took."""
-
-    def __init__(self, oracle: Oracle) -> None:
-        self.oracle = oracle
-        self.calls = 0
-        self.seconds = 0.0
-
-    def cheapest(self, costs: Vec) -> Answer:
-        """Return the other oracle's answer."""
-        start = time.perf_counter()
-        answer = self.oracle.cheapest(costs)
-        self.seconds += time.perf_counter() - start
-        self.calls += 1
-        return answer
 
 
 class CachingOracle:

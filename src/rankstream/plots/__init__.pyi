@@ -1,6 +1,5 @@
 """The public names; `lazy_loader` imports each when it is first used."""
 
-from .decisions import earnings_over_time as earnings_over_time
 from .decisions import runners_up as runners_up
 from .decisions import value_by_size as value_by_size
 from .fits import comparison as comparison

@@ -1,13 +1,9 @@
-"""Pictures of decisions: value by size, the offer against its runners-up, and earnings while learning."""
+"""Pictures of decisions: value by size, and the offer against its runners-up."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rankstream._core.types import Vec
 from rankstream.decide.decision import Decision
-from rankstream.plots.models import BLUE, COLOURS, GREY, ORANGE, finish, short_names
+from rankstream.plots.models import BLUE, GREY, ORANGE, finish, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,15 +47,3 @@ def runners_up(found: Decision, axes: "Axes") -> "Axes":
         axes, "x", xlim=(-0.6, len(used) - 0.4), ylim=(len(rows) - 0.5, -0.5), ylabel="value per customer",
         title="The offer, and its runners-up" if found.runners_up else "The offer",
     )  # fmt: skip
-
-
-def earnings_over_time(curves: Mapping[str, Vec], axes: "Axes", batch: int = 1) -> "Axes":
-    """What was earned while learning, in percent of the best: means over markets (rows) with a standard error."""
-    for number, (name, table) in enumerate(curves.items()):
-        middle = table.mean(axis=0)
-        error = table.std(axis=0, ddof=1) / np.sqrt(len(table))
-        customers, colour = batch * np.arange(1, middle.size + 1), COLOURS[number % len(COLOURS)]
-        axes.plot(customers, middle, color=colour, label=name)
-        axes.fill_between(customers, middle - error, middle + error, color=colour, alpha=0.2, linewidth=0)
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return finish(axes, xlabel="customers", ylabel="earned, % of the best offer's", title="Earning while learning")

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from rankstream import learners, oracles
 from rankstream._core.arguments import whole_number
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Mask, Vec
 from rankstream.certificate import Certificate, certify, confident_gap
 from rankstream.data.assortments import Assortments, Space
@@ -47,7 +46,6 @@ class State:
         twin.weights = self.weights.copy()  # shallow is enough: keys are bytes, values are floats
         return twin
 
-    @old_keywords(most="max_weight")
     def forget(self, max_weight: float) -> None:
         """Scale the weights of all rounds so far to a total of at most ``max_weight``.
 
@@ -173,7 +171,6 @@ class Solver:
         known = None if truth is None else self.assortments.check_frequencies(truth)
         return certify(state.sums, self.distance, self.oracle, at, known, seen)
 
-    @old_keywords(level="confidence")
     def confident_gap(self, state: State, counts: ChoiceCounts, confidence: float = 0.95) -> float:
         """Bound, with this confidence, how far the model is from the best one for the true probabilities."""
         return confident_gap(self.certificate(state, counts), self.distance, counts, confidence)

@@ -20,7 +20,6 @@ from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 from rankstream.models.entropy.guides import GUIDES, PRICED, FittedGuide
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import MAX_STATES
-from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
@@ -34,9 +33,8 @@ PSEUDO_CHOICES = 0.5  # for every coordinate, where counts of two moments are co
 MAX_SIZES = (400, 64, 4_000)  # offers, items and coordinates of a market that is followed
 TOLERANCE_NATS = 1e-2
 Due = Literal["anew", "again"]
-KINDS: dict[str, type[Any]] = {
-    kind.FORMAT: kind for kind in (LogitModel, LatentClassModel, MarkovChainModel, FallingClassModel)
-}
+KINDS: dict[str, type[Any]] = {kind.FORMAT: kind for kind in (LogitModel, LatentClassModel, MarkovChainModel)}
+KINDS["rankstream-falling-class-model"] = LatentClassModel  # its name before 0.4, where items have an order
 
 
 class EntropyFollower:

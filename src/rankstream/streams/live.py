@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from rankstream import distances, learners
-from rankstream._core.old_names import old_keywords
 from rankstream._core.threads import locked
 from rankstream._core.types import Label
 from rankstream.certificate import Certificate
@@ -38,7 +37,6 @@ OWN = ("live", "watched", "dense", "waiting", "pace", "prices")  # keys of a fil
 __all__ = ["Live", "Record"]
 
 
-@old_keywords(served="publish")
 class Live:
     """A model that learns from choices as they arrive: batches of records in, an up-to-date model out.
 

@@ -19,6 +19,7 @@ from rankstream.data.readers.roles import Columns, Prices
 from rankstream.data.readers.sources.labels import text
 from rankstream.data.readers.times import Span
 from rankstream.data.readers.unused_columns import UnusedColumn, find_unused
+from rankstream.data.uncertain import UncertainCounts
 
 Format = Literal["transactions", "long", "wide", "counts", "rankings"]
 
@@ -46,6 +47,8 @@ class Reading:
         such as decimal commas.
     account : Account or None
         What ``read_sales`` assumed.
+    uncertain, uncertain_groups : UncertainCounts or None, dict
+        With ``between="uncertain"``, the choices from offers that are known in part, and those of each group.
     """
 
     counts: ChoiceCounts
@@ -61,6 +64,8 @@ class Reading:
     unused: tuple[UnusedColumn, ...] = ()
     notes: tuple[str, ...] = ()
     account: Account | None = None
+    uncertain: UncertainCounts | None = None
+    uncertain_groups: dict[Key, UncertainCounts] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         bad = f", {self.problems.total} skipped" if self.problems.total else ""

@@ -13,7 +13,6 @@ from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import FREE, IN, OUT, Rules
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.lifts import Chains
-from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
@@ -111,7 +110,7 @@ def cells_of(problem: OfferProblem) -> Cells | None:
     Digits of several levels need a model that respects their order, or whose shares do not depend on it.
     """
     model, levels = problem.model, problem.levels is not None
-    if isinstance(model, LogitModel | LatentClassModel):
+    if isinstance(model, LogitModel) or (isinstance(model, LatentClassModel) and not model.order):
         return Cells(problem)
     if isinstance(model, RankingModel):
         return Cells(problem, levels and _keeps_order(model, problem))
@@ -122,7 +121,7 @@ def cells_of(problem: OfferProblem) -> Cells | None:
     if isinstance(model, MarkovChainModel):
         return Cells(problem, by_level=False)
     exact = isinstance(model, PricedModel) or (
-        isinstance(model, FallingClassModel) and _same_order(problem, model.order)
+        isinstance(model, LatentClassModel) and _same_order(problem, model.order)
     )
     return Cells(problem) if levels and exact else None
 

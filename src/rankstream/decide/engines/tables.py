@@ -14,7 +14,7 @@ from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import IN
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.lifts import tail_sums
-from rankstream.models.parametric.falling_demand import FallingClassModel
+from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
 from rankstream.models.rankings import RankingModel
@@ -117,7 +117,7 @@ def _classes(model: Any) -> tuple[Vec, Vec]:
     """Return the shares of a mixture's classes, and the worth of each item at a level to each of them."""
     if isinstance(model, LogitModel):
         return np.ones(1), np.atleast_2d(model.attraction)
-    if isinstance(model, FallingClassModel):
+    if isinstance(model, LatentClassModel):
         return model.mixture, tail_sums(model.attraction, model.order)
     return model.mixture, model.attraction
 

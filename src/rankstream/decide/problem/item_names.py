@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.arguments import whole_number
+from rankstream._core.arguments import listed, whole_number
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import plain
 from rankstream.data.prices import PriceLevels
-from rankstream.decide.problem.margins import Numbers, as_mapping, listed, no_choice_of
+from rankstream.decide.problem.margins import Numbers, as_mapping, no_choice_of
 from rankstream.decide.problem.rules import LimitRow
 from rankstream.models.prices import levels_of
 

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rankstream._core.arguments import listed
 from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import plain
 
@@ -64,9 +65,3 @@ def as_mapping(name: str, items: Iterable[Label], numbers: Numbers, everything: 
             raise ValueError(f"The item {label!r} has two values for its {name}: give one.")
         found[label] = float(value)  # type: ignore[arg-type]
     return found
-
-
-def listed(items: Iterable[Label], most: int = 8) -> str:
-    """Return items for an error message, the first few of many."""
-    names = [repr(item) for item in items]
-    return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])}, ... ({len(names)} in all)"

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from rankstream._core.arguments import number_between
-from rankstream._core.old_names import old_keywords
 from rankstream._core.watch import until
 from rankstream.estimation.model_certificate import estimate_of
 from rankstream.estimation.task import Task
@@ -18,7 +17,6 @@ FIT_PART = 0.9
 """The part of the time for the fit; the rest is for its certificate (``benchmarks/budget.py`` shows what both take)."""
 
 
-@old_keywords(max_evaluations="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class MaxEntropy:
     """The distribution over all rankings nearest to a prior among those that fit as well as noise allows.

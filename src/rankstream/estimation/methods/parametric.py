@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from rankstream._core.old_names import old_keywords
 from rankstream.columns.mle import MaximumLikelihood, fit_mle
 from rankstream.data.order import refuse_order
 from rankstream.estimation.model_certificate import estimate_of
@@ -42,7 +41,6 @@ class _FittedMethod(ABC):
         return type(self).function(task.counts, **settings, seed=task.seed, watch=task.watch)
 
 
-@old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class Logit(_FittedMethod):
     """One multinomial logit, with an attraction for every item. Hard to beat with few choices of similar customers.
@@ -59,7 +57,6 @@ class Logit(_FittedMethod):
         return mnl.fit_mnl(task.counts, smoothing=self.smoothing, max_rounds=self.max_rounds, seed=task.seed)
 
 
-@old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class LatentClass(_FittedMethod):
     """A mixture of logits, one for each class of customers.
@@ -92,7 +89,6 @@ class LatentClass(_FittedMethod):
     max_rounds: int = 3000
 
 
-@old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class MarkovChain(_FittedMethod):
     """The Markov chain choice model: customers whose favourite is missing move on until they reach an offered item.
@@ -124,7 +120,6 @@ class PricedLogit(_FittedMethod):
     smoothing: float = latent_class.SMOOTHING
 
 
-@old_keywords(max_steps="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class PricedClasses(LatentClass):
     """Latent classes of logits, each with its own constants and price coefficient.
@@ -139,7 +134,6 @@ class PricedClasses(LatentClass):
     max_rounds: int = 500
 
 
-@old_keywords(max_iterations="max_rounds")
 @dataclass(frozen=True, kw_only=True)
 class Likelihood:
     """The distribution over rankings of maximum likelihood, proven up to ``tolerance_nats`` per choice (Appendix B.2).

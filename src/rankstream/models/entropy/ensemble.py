@@ -147,11 +147,6 @@ def fit_quick_stack(counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatche
     return Stack(fitted, np.array(QUICK_WEIGHTS))
 
 
-def fit_prior(counts: ChoiceCounts, seed: int = 0) -> RankingLaw:
-    """The law over rankings behind ``fit_quick_stack``, such as for ``redraw``."""
-    return fit_quick_stack(counts, seed).prior
-
-
 def hold_out_choices(stack: Stack, counts: ChoiceCounts, seed: int, watch: Watch = unwatched) -> list[Fold]:
     """Two folds that hold out a fifth of the choices of every offer, with the stack's guides fitted to the others.
 

@@ -6,7 +6,6 @@ from typing import Any, Literal
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.data.assortments import Assortments
@@ -88,7 +87,6 @@ class EntropyFit:
         return content
 
 
-@old_keywords(max_evaluations="max_rounds")
 def fit_max_entropy(
     counts: ChoiceCounts,
     prior: RankingLaw | Stack | PoolGuide | Literal["held-out", "default", "stacked"] = "held-out",

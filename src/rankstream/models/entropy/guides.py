@@ -1,8 +1,7 @@
 """Guides: the parametric models whose rankings a maximum-entropy model starts from where data say nothing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
 from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix, plackett_luce
 from rankstream.models.lifts import chains_of
-from rankstream.models.parametric.falling_demand import fit_falling_class
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
 from rankstream.models.parametric.mnl import fit_shrunk_logit
@@ -73,16 +71,14 @@ class Guide:
         options |= {"tolerance": tolerance, "max_rounds": max_rounds}
         if self.family == "chain":
             return _by_likelihood(self, [fit_markov_chain(counts, start=start, starts=1, **options)])
-        # where there is an order, the demand of logits and classes falls along its chains
-        fit: Callable[..., Any] = fit_falling_class if offers.order else partial(fit_latent_class, starts=1)
-        options |= {"classes": max(self.classes, 1), "smoothing": self.smoothing}
+        options |= {"classes": max(self.classes, 1), "smoothing": self.smoothing, "starts": 1}
         if before is not None:
-            return _by_likelihood(self, [fit(counts, start=model, **options) for model in before.models])
+            return _by_likelihood(self, [fit_latent_class(counts, start=model, **options) for model in before.models])
         ends: list[Any] = []
         for number in range(starts if self.classes else 1):
             if number and watch(f"latent classes, start {number + 1}"):
                 break
-            ends.append(fit(counts, **(options | {"seed": seed + number})))
+            ends.append(fit_latent_class(counts, **(options | {"seed": seed + number})))
         return _by_likelihood(self, ends)
 
     def law(self, counts: ChoiceCounts) -> RankingLaw:

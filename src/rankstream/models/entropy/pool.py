@@ -12,7 +12,7 @@ from rankstream.data.prices import split_label
 from rankstream.models.entropy.guides import GUIDES, TASTE, Guide
 from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
 from rankstream.models.lifts import chains_of
-from rankstream.models.parametric.falling_demand import fit_falling_class
+from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.mnl import fit_mnl
 
 MIN_TASTE_CHOICES = 300
@@ -58,7 +58,7 @@ def law_at_prices(prior: RankingLaw, counts: ChoiceCounts) -> RankingLaw:
     prices of the law, and constant beyond them. Items that the law lacks are added by the counts' own logit.
     """
     offers = counts.assortments
-    own = fit_falling_class(counts, classes=1).attraction[0]
+    own = fit_latent_class(counts, classes=1).attraction[0]
     known, wanted = _levels(prior.items), _levels(offers.items)
     if not len(prior.class_weights) or not known.keys() & wanted.keys():
         return plackett_luce(offers.items, own, order=chains_of(offers))

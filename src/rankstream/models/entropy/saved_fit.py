@@ -11,7 +11,6 @@ from rankstream.models.entropy.fit import EntropyFit
 from rankstream.models.entropy.guides import CHAIN, GUIDES, PRICED, TASTE, UNIFORM, FittedGuide, Guide
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
-from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.normal_taste import HALF
@@ -74,5 +73,4 @@ def _model(guide: Guide, prior: RankingLaw, block: slice) -> Any:
     mixture, attraction = prior.class_weights[block] / prior.class_weights[block].sum(), prior.attraction[block]
     if guide is UNIFORM:
         return plackett_luce(prior.items, attraction, order=prior.order)
-    parts = {"items": prior.items, "mixture": mixture, "attraction": attraction, **UNKNOWN}
-    return FallingClassModel(**parts, order=prior.order) if prior.order else LatentClassModel(**parts)
+    return LatentClassModel(items=prior.items, mixture=mixture, attraction=attraction, order=prior.order, **UNKNOWN)

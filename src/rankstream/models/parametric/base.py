@@ -110,7 +110,7 @@ class Fitted(DenseModel):
         return known | numbers | arrays
 
 
-LEFT_OUT = ("items", "heights")
+LEFT_OUT = ("items", "heights", "order")
 """Fields that are written differently, or not at all."""
 
 

@@ -1,22 +1,25 @@
-"""Latent classes: a mixture of multinomial logits, one for each customer segment."""
+"""Latent classes: a mixture of multinomial logits, one for each customer segment.
 
-from collections.abc import Callable, Sequence
+If the offers have an order made of chains, such as price levels, the demand of every class falls along the chains.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observations import observed, restrict
-from rankstream.models.lifts import frozen
+from rankstream.data.observations import impossible_choices, observed, restrict
+from rankstream.models.lifts import Chains, chains_of, closed_offers, frozen, lift, steps_down
 from rankstream.models.parametric.base import Climb, Fitted, check_start, data_log_likelihood, fit_facts
 from rankstream.models.parametric.mnl import fit_mnl, logit_shares, plackett_luce_orders
 
 SMOOTHING = 0.5  # as in the logit
+MIN_LEVEL_SHARE = 0.01  # of an item's attraction for each of its levels at the start of a fit
 TRIED_CLASSES = (1, 2, 3, 4, 5, 6, 8, 10)
 CHUNK_STEPS = 300  # steps of EM between two checks of the watch
 M = TypeVar("M", bound="MixtureModel")
@@ -49,7 +52,9 @@ class LatentClassModel(MixtureModel):
     mixture : array
         ``mixture[k]`` is the share of class k.
     attraction : array
-        ``attraction[k, i]`` is what item i is worth to class k.
+        ``attraction[k, i]`` is what item i is worth to class k; in a chain, beyond the next item of it.
+    order : tuple of tuples of item codes
+        The chains, best first: a price level is worth the attraction of itself and of all dearer levels of its item.
     heights : tuple of floats
         The objective at the points that the best start went through; it never falls.
     """
@@ -57,18 +62,31 @@ class LatentClassModel(MixtureModel):
     FORMAT: ClassVar[str] = "rankstream-latent-class-model"
     ARRAYS: ClassVar[dict[str, str]] = {"mixture": "k", "attraction": "kn"}
     attraction: Vec
+    order: Chains = ()
     heights: tuple[float, ...] = ()
 
     def shares(self, indptr: Codes, members: Codes) -> Vec:
         """Return the classes' probabilities, mixed."""
-        return mixed_shares(self.mixture, self.attraction, indptr, members)
+        return mixed_shares(self.mixture, self.attraction, indptr, members, self.order)
 
     def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
-        """Draw a class by its share, then from the top, in proportion to its attractions."""
-        return plackett_luce_orders(self.attraction[self.draw_classes(size, random)], random)
+        """Draw a class by its share, then from the top, in proportion to its attractions; lift to respect the order."""
+        return lift(plackett_luce_orders(self.attraction[self.draw_classes(size, random)], random), self.order)
+
+    def to_content(self) -> dict[str, Any]:
+        """Return the content of a file."""
+        return super().to_content() | ({"order": [list(chain) for chain in self.order]} if self.order else {})
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any]) -> Self:
+        """Return the model that ``to_content`` described."""
+        order = tuple(tuple(chain) for chain in content.get("order", ()))
+        codes = [code for chain in order for code in chain]
+        if not set(codes) <= set(range(len(content["items"]))) or len(set(codes)) < len(codes):
+            raise ValueError("its order names an item twice, or an unknown one")
+        return cls(**cls.fields_in(content), order=order)
 
 
-@old_keywords(max_steps="max_rounds")
 def fit_latent_class(
     counts: ChoiceCounts,
     *,
@@ -86,9 +104,10 @@ def fit_latent_class(
     """Fit the mixture of logits of highest smoothed likelihood among several starts of an accelerated EM.
 
     The parameters are those of ``methods.LatentClass``, with ``tolerance`` for ``tolerance_nats``. Offers without
-    choices are left out. "cv" holds out ``folds`` parts of the offers in turn, with one start each. ``watch`` is called
-    every few steps, and stops the fit if it returns True. ``start`` is a mixture fitted to similar counts: it is then
-    the only start, and its number of classes is kept.
+    choices are left out. If offers have an order made of chains, demand falls along them. "cv" holds out ``folds``
+    parts of the offers in turn, with one start each. ``watch`` is called every few steps, and stops the fit if it
+    returns True. ``start`` is a mixture fitted to similar counts: it is then the only start, and its number of classes
+    is kept.
 
     Examples
     --------
@@ -98,6 +117,10 @@ def fit_latent_class(
     >>> fit = fit_latent_class(counts, classes=2)
     >>> fit.n_classes, {item: round(share, 1) for item, share in fit.predict(("tea", "pie", "cake")).items()}
     (2, {'tea': 0.5, 'pie': 0.0, 'cake': 0.5})
+    >>> offers = Assortments([("tea @ 3", "no"), ("tea @ 4", "no")], order=[("tea @ 3", "tea @ 4")])
+    >>> model = fit_latent_class(ChoiceCounts(offers, [500, 500, 600, 400]), classes=1)
+    >>> {item: round(share, 2) for item, share in model.predict(("tea @ 4", "no")).items()}
+    {'tea @ 4': 0.55, 'no': 0.45}
     """
     options = ClassOptions(starts, smoothing, tolerance, max_rounds, seed, watch, start)
     return fit_classes(counts, classes, tried, folds, options, _fit)
@@ -177,6 +200,10 @@ def _best_held_out(data: ChoiceCounts, sizes: Sequence[int], folds: int, options
 def _fit(data: ChoiceCounts, classes: int, options: ClassOptions) -> LatentClassModel:
     offers = data.assortments
     logit = fit_mnl(data, smoothing=options.smoothing).attraction
+    order = chains_of(offers)
+    for chain in order:  # made to fall
+        logit[list(chain)] = np.maximum.accumulate(logit[list(chain[::-1])])[::-1]
+    worth = np.maximum(steps_down(logit, order), MIN_LEVEL_SHARE * logit)
     generator = np.random.default_rng(options.seed)
     problem, start = MixtureProblem(data, classes, options.smoothing), options.start
     limits = (options.tolerance * data.observations, options.max_rounds, options.watch, "latent classes")
@@ -184,7 +211,7 @@ def _fit(data: ChoiceCounts, classes: int, options: ClassOptions) -> LatentClass
     for number in range(1 if classes == 1 or start else options.starts):
         if number and options.watch(f"latent classes, start {number + 1}"):
             break
-        drawn = problem.random_point(logit, generator)
+        drawn = problem.random_point(worth, generator)
         begin = drawn if start is None else problem.point(start.mixture, start.attraction)
         climbs.append(problem.climb(begin, *limits))
         if climbs[-1].stopped:
@@ -192,16 +219,20 @@ def _fit(data: ChoiceCounts, classes: int, options: ClassOptions) -> LatentClass
     best = max(climbs, key=lambda end: end.heights[-1])
     mixture, attraction = problem.parts(best.point)
     attraction = np.ascontiguousarray(attraction.T)
-    shares = mixed_shares(mixture, attraction, offers.indptr, offers.members)
+    shares = mixed_shares(mixture, attraction, offers.indptr, offers.members, order)
+    shares[impossible_choices(offers, data.tallies)] = 1.0  # they cost every model the same
     return LatentClassModel(
         **fit_facts(data, shares, sum(end.steps for end in climbs), best.converged),
         n_parameters=classes * offers.n_items - 1,
-        mixture=mixture, attraction=attraction, heights=tuple(best.heights),
+        mixture=mixture, attraction=attraction, order=order, heights=tuple(best.heights),
     )  # fmt: skip
 
 
-def mixed_shares(mixture: Vec, attraction: Vec, indptr: Codes, members: Codes) -> Vec:
-    """Return the choice probabilities of a mixture of logits, classes by items."""
+def mixed_shares(mixture: Vec, attraction: Vec, indptr: Codes, members: Codes, order: Chains = ()) -> Vec:
+    """Return the choice probabilities of a mixture of logits, classes by items, lifted to respect the order."""
+    if order:
+        closed = closed_offers(indptr, members, order)
+        return closed.gather(mixed_shares(mixture, attraction, closed.indptr, closed.members), len(members))
     out = np.zeros(len(members))
     for share, row in zip(mixture.tolist(), attraction, strict=True):
         out += share * logit_shares(row, indptr, members)
@@ -212,8 +243,11 @@ class MixtureProblem:
     """The EM step of a mixture; a point is the mixture followed by the attractions, items by classes."""
 
     def __init__(self, data: ChoiceCounts, classes: int, smoothing: float) -> None:
-        offers = data.assortments
-        self.data = offers.indptr, offers.members, frozen([]), np.ascontiguousarray(data.tallies)
+        offers, tallies = data.assortments, np.ascontiguousarray(data.tallies)
+        self.data = offers.indptr, offers.members, frozen([]), tallies
+        if offers.order:
+            closed = closed_offers(offers.indptr, offers.members, chains_of(offers))
+            self.data = closed.indptr, closed.members, closed.of, tallies
         self.shape = offers.n_items, classes
         self.smoothing = smoothing
 

@@ -6,7 +6,6 @@ from typing import ClassVar
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
@@ -64,7 +63,6 @@ def first_visits(arrival: Vec, transitions: Vec, random: np.random.Generator) ->
     return order
 
 
-@old_keywords(max_steps="max_rounds")
 def fit_markov_chain(
     counts: ChoiceCounts,
     *,

@@ -6,7 +6,6 @@ from typing import ClassVar
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.old_names import old_keywords
 from rankstream._core.types import Codes, Vec
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
@@ -44,7 +43,6 @@ class LogitModel(Fitted):
         return plackett_luce_orders(np.tile(self.attraction, (size, 1)), random)
 
 
-@old_keywords(max_steps="max_rounds")
 def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: int = 200, seed: int = 0) -> LogitModel:
     """Fit the maximum-likelihood logit, by Newton steps on the tallies; time does not grow with the observations.
 

@@ -14,11 +14,11 @@ from rankstream.data.prices import PriceLevels
 from rankstream.models.base import finite_array
 from rankstream.models.lifts import Chains, steps_down, tail_sums
 from rankstream.models.parametric.base import Climb, climb_smooth, data_log_likelihood, fit_facts
-from rankstream.models.parametric.falling_demand import FallingClassModel
 from rankstream.models.parametric.latent_class import (
     SMOOTHING,
     TRIED_CLASSES,
     ClassOptions,
+    LatentClassModel,
     MixtureModel,
     fit_classes,
     mixed_shares,
@@ -176,12 +176,12 @@ class PricedModel(MixtureModel):
         by_price = np.argsort(self.prices, kind="stable")
         return by_price[np.argsort(-utility[:, by_price], axis=1, kind="stable")]
 
-    def falling(self, order: Chains) -> FallingClassModel:
-        """Return the same model as one of falling demand along chains of its price levels."""
+    def falling(self, order: Chains) -> LatentClassModel:
+        """Return the same model as latent classes whose demand falls along chains of its price levels."""
         steps = np.maximum(steps_down(self.attraction, order), 1e-300)
         common = {name: getattr(self, name) for name in COMMON}
         attraction = steps / steps.sum(axis=1, keepdims=True)
-        return FallingClassModel(**common, mixture=self.mixture, attraction=attraction, order=order)
+        return LatentClassModel(**common, mixture=self.mixture, attraction=attraction, order=order)
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Self:
@@ -213,7 +213,7 @@ def fit_priced_class(
     folds: int = 4,
     seed: int = 0,
     watch: Watch = unwatched,
-    start: FallingClassModel | None = None,
+    start: LatentClassModel | None = None,
 ) -> PricedModel:
     """Fit latent classes of logits, each with its own constants and price coefficient, by maximum likelihood.
 

@@ -27,7 +27,7 @@ class ShelfChange(NamedTuple):
     """An item that comes or goes at a place, or with a price gets it; a place of -1 is all places.
 
     An item that goes is still on offer at the very time of its last row: the sale that emptied the shelf has that
-    time. So it goes one microsecond later.
+    time. So it goes one microsecond later. An item that is ``doubtful`` may have gone from then on.
     """
 
     place: int
@@ -35,14 +35,20 @@ class ShelfChange(NamedTuple):
     item: int
     available: bool = True
     price: float | None = None
+    doubtful: bool = False
 
 
 class ShelfState(NamedTuple):
-    """What a place offers for a while: the items as bits of a number, those that are out of stock, and all prices."""
+    """What a place offers for a while: the items as bits of a number, those that are out of stock, and all prices.
+
+    ``doubtful`` are items that may have gone; each while with some has a ``slot`` of its own.
+    """
 
     items: int
     missing: int
     prices: tuple[float | None, ...] | None = None
+    doubtful: int = 0
+    slot: int = 0
 
 
 class Timeline(NamedTuple):
@@ -182,7 +188,7 @@ def timeline_of(stock: list[ShelfChange], prices: list[ShelfChange] | None, n_it
     for place in sorted(by_place):
         changes = sorted(by_place[place], key=itemgetter(1))
         returns = Counter(change.item for change in changes if change.price is None and change.available)
-        items, seen, begun = 0, 0, False
+        items, seen, doubtful, begun = 0, 0, 0, False
         current: list[float | None] = [None] * n_items
         for change in reversed(changes):
             if change.price is not None:
@@ -190,6 +196,7 @@ def timeline_of(stock: list[ShelfChange], prices: list[ShelfChange] | None, n_it
         for time, some in groupby(changes, key=itemgetter(1)):
             for change in some:
                 bit = 1 << change.item
+                doubtful = doubtful | bit if change.doubtful else doubtful & ~bit
                 if change.price is not None:
                     current[change.item] = change.price
                 elif change.available:
@@ -202,7 +209,7 @@ def timeline_of(stock: list[ShelfChange], prices: list[ShelfChange] | None, n_it
                 at = None
                 if prices is not None:  # those of items that were never there must not make a state of their own
                     at = tuple(price if seen >> item & 1 else None for item, price in enumerate(current))
-                state = ShelfState(items, seen & ~items, at)
+                state = ShelfState(items, seen & ~items, at, doubtful, len(rows) if doubtful else 0)
                 rows.append((place, time, numbers.setdefault(state, len(numbers))))
     places, times, states = np.array(rows, np.int64).reshape(-1, 3).T
     return Timeline(places, times, states, list(numbers))

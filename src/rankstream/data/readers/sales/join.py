@@ -22,6 +22,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "per_receipt": ("units", "first", "weighted", "single"),
     "duplicates": ("drop", "keep"),
     "on_error": ("stop", "skip"),
+    "between": ("present", "uncertain", "last sale"),
 }
 KEY = "coalesce(receipt, hash(n))"
 SAME_LINE = "hash(receipt, time, store, item, quantity, price)"
@@ -36,6 +37,7 @@ class SalesRules:
     per_receipt: str = "units"
     duplicates: str = "drop"
     on_error: str = "stop"
+    between: str = "present"
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():

@@ -24,6 +24,7 @@ def read_sales(
     category: str | None = None,
     columns: Mapping[str, str] | str | None = None,
     stock_format: str | None = None,
+    between: str = "present",
     conflicts: str = "extend",
     per_receipt: str = "units",
     duplicates: str = "drop",
@@ -67,6 +68,9 @@ def read_sales(
         The column of each role, such as "item=sku,stock.time=changed"; before a point is the table meant.
     stock_format : "events", "snapshots", "intervals" or "offers", optional
         The form of the stock log; without it, recognised.
+    between : "present", "uncertain" or "last sale"
+        An item that one snapshot lists and the next does not: on offer until that, perhaps sold out from its last sale
+        on (``Reading.uncertain`` has these choices), or gone after its last sale, where receipts are complete.
     conflicts : "extend", "skip" or "stop"
         A sale of an item that was not in stock: on offer for that sale, left out, or an error.
     per_receipt : "units", "first", "weighted" or "single"
@@ -110,7 +114,7 @@ def read_sales(
     problems = Problems("skip", rejects)
     shop = open_shop(
         {"receipts": receipts, "stock": stock, "visits": visits, "prices": prices}, by, category, columns,
-        SalesRules(conflicts, per_receipt, duplicates, on_error), problems, rejects, stock_format=stock_format,
+        SalesRules(conflicts, per_receipt, duplicates, on_error, between), problems, rejects, stock_format=stock_format,
         timezone=timezone, max_offers=max_offers, items=items, no_choice=no_choice, outside_share=outside_share,
         price_levels=price_levels, separator=separator, encoding=encoding, sheet=sheet, decimal=decimal, dates=dates,
     )  # fmt: skip

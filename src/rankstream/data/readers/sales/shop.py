@@ -8,6 +8,7 @@ from typing import Any
 
 from rankstream._core.arguments import whole_number
 from rankstream._core.terminal import plural
+from rankstream._core.types import Label
 from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.account import MIN_OFFER_CHOICES, Account, Exposure
 from rankstream.data.readers.options import ReadOptions, check_options, check_rejects, translated
@@ -27,9 +28,11 @@ from rankstream.data.readers.sales.availability import (
     timeline_of,
 )
 from rankstream.data.readers.sales.join import Join, SalesRules, Visits, Window, left_without, visit_periods
+from rankstream.data.readers.sales.sell_outs import date_sell_outs, uncertain_counts
 from rankstream.data.readers.sales.tables import ROLES, SECOND, Codes, SalesTable, check_zone, open_table, put_columns
 from rankstream.data.readers.sources.database import own_database
 from rankstream.data.readers.tallies import Tallies
+from rankstream.data.uncertain import UncertainCounts
 
 MAX_OFFERS = 20_000  # different offers that are kept as they are; not tuned, their tables take seconds to build
 MEMORY_LIMIT = "1GB"
@@ -51,6 +54,7 @@ class Gathered:
     how: ReadOptions
     span: tuple[float, float]
     notes: tuple[str, ...]
+    uncertain: Callable[[Sequence[Label], Any], UncertainCounts] | None = None
 
 
 @dataclass
@@ -89,9 +93,11 @@ class Shop:
             small_offers=int((total.totals < MIN_OFFER_CHOICES).sum()),
             exposures=tuple(_at_levels(one, levels) for one in found.exposures),
         )
+        groups, items, doubt = groups if self.markets else {}, total.assortments.items, found.uncertain
         return Reading(
-            total, self.rows["receipts"], self.problems, "sales", groups if self.markets else {}, roles, found.span,
-            prices=levels, notes=found.notes, account=account,
+            total, self.rows["receipts"], self.problems, "sales", groups, roles, found.span, prices=levels,
+            notes=found.notes, account=account, uncertain=None if doubt is None else doubt(items, None),
+            uncertain_groups={} if doubt is None else {key: doubt(items, key) for key in groups},
         )  # fmt: skip
 
     def tallies(self, memory: str | None = MEMORY_LIMIT) -> tuple[Tallies, Account]:
@@ -132,6 +138,10 @@ class Shop:
         asked = None if self.how.items is None else {items[name] for name in self.how.items if name in items}
         known = self._categories(join, {one.item for one in changes if asked is None or one.item in asked})
         join.clean(known, window)
+        if self.rules.between != "present":
+            if form != "snapshots":
+                raise ValueError(f"between={self.rules.between!r} needs snapshots, but the stock log has {form}.")
+            changes = list(date_sell_outs(join.database, changes, self.shared, self.rules.between))
         prices = price_changes(join.database, "prices" in self.tables, self.shared) if self.with_prices else None
         timeline = timeline_of(changes, prices, len(items), form in LISTINGS)
         join.attach(timeline, self.shared)
@@ -190,7 +200,15 @@ class Shop:
         exposures = _exposures(offers, kept + left, keys)
         if account.assumed is not None and account.no_choice is not None:
             exposures = [one.with_outside(account.assumed, account.no_choice) for one in exposures]
-        return Gathered(outcomes, exposures, account, how, (first, last), self._notes(form))
+        stores, doubtful = join.codes.names("store"), self.rules.between == "uncertain"
+
+        def doubt(items: Sequence[Label], key: Any) -> UncertainCounts:
+            whole = key if isinstance(key, tuple) else (key,)
+            some = [one for one in kept + left if key is None or keys(one) == whole]
+            return uncertain_counts(timeline, offers, some, items, self.shared, stores)
+
+        notes = self._notes(form)
+        return Gathered(outcomes, exposures, account, how, (first, last), notes, doubt if doubtful else None)
 
     def _refuse(self, join: Join, conflicts: list[Sum]) -> None:
         pairs = {(one.state, one.item) for one in conflicts}
@@ -260,6 +278,8 @@ def open_shop(
         raise ValueError(
             f"{naive} has times without a zone, and others have one: set it, such as timezone='Europe/Berlin'."
         )
+    if rules.between == "uncertain" and (given["prices"] is not None or how.outside_share is not None):
+        raise ValueError("between='uncertain' supports neither prices nor outside_share: leave them out.")
     if is_paid(given["prices"]) and "price" not in tables["receipts"].roles:
         raise ValueError(f"{tables['receipts'].source.name} has no column 'price': map it with columns='price=...'.")
     return Shop(

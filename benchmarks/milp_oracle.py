@@ -1,29 +1,22 @@
-"""The paper's integer program (Section 4.3) in HiGHS: slow, and independent of the dynamic program."""
+"""The paper's integer program (Section 4.3) in HiGHS: slow, and independent of our dynamic programs.
+
+Benchmarks, tests and the study compare the oracles of the package with it.
+"""
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise, permutations, product
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream._core.types import Label
+from rankstream.columns.master import quiet_highs
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.protocol import Answer, finite_costs
 
 COST_EXPONENT = 10  # costs are scaled to at most 2^10, for the solver's tolerances are absolute, 1e-6 the coarsest
 COST_PRECISION = 1e-9
 """Times the sum of the absolute costs: how well the solver then knows a minimum."""
-
-
-def quiet_highs(**options: Any) -> Any:
-    """Return a silent HiGHS solver with these options; HiGHS is imported here, since that takes a while."""
-    import highspy
-
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, value in {"output_flag": False, **options}.items():
-        highs.setOptionValue(option, value)
-    return highs
 
 
 class MilpOracle:

@@ -1,0 +1,28 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import naive
+from random_laws import a_prior
+from rankstream import Assortments
+from rankstream.models.entropy.draws import TiltedRankings
+from rankstream.models.entropy.soft_lattice import SoftLattice
+
+
+@pytest.mark.parametrize("kind", ["classes", "chain", "mixed"])
+def test_tilted_rankings_are_drawn_by_their_law(kind: str) -> None:
+    items = ("a", "b", "c", "d")
+    offers = Assortments([("a", "b"), ("b", "c")], items)  # "d" is in no offer
+    prior, duals = a_prior(items, kind), np.array([0.5, -0.5, 1.0, 0.0])
+    rows = TiltedRankings(SoftLattice(offers, prior), duals).draw(6000, np.random.default_rng(0))
+    found = Counter(tuple(row) for row in rows.tolist())
+    rankings = naive.all_rankings(offers)
+    logs = [
+        np.log(naive.prior_probability(prior, ranking)) - naive.vertex(offers, ranking) @ duals for ranking in rankings
+    ]
+    law = np.exp(logs) / np.exp(logs).sum()
+    shares = np.array([found[tuple(ranking)] / 6000 for ranking in rankings])
+    assert np.abs(shares - law).max() < 4.5 * np.sqrt(law.max() / 6000)
+    chi_square = 6000 * ((shares - law) ** 2 / law).sum()
+    assert chi_square < 60.0  # 23 degrees of freedom
