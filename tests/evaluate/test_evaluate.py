@@ -173,6 +173,11 @@ def test_verdicts_say_what_the_folds_allow() -> None:
     clear = of(rows_of(a=folds_of(-1.0, -2.0, -3.0), b=folds_of(-1.5, -2.51, -3.49)))
     assert clear.verdict == "a predicts significantly better than b (0.5000 ± 0.0248)."  # 4.3027 * 0.01 / sqrt(3)
     assert repr(clear) == f"Comparison({clear.verdict})"
+    table = clear.to_latex().splitlines()
+    assert table[0] == r"\begin{tabular}{lrrrrrrr}"
+    assert [line.split(" & ")[0] for line in table[4:6]] == [r"\textbf{a}", "b"]
+    assert table[5].split(" & ")[2] == r"0.5000 $\pm$ 0.0058"
+    assert all(line.endswith(r"\\") for line in (table[2], *table[4:6]))
     assert clear.winner == "a"
     noisy = of(rows_of(a=folds_of(-1.0, -2.0, -3.0), b=folds_of(-1.5, -1.5, -3.1), c=folds_of(-9.0, -10.0, -11.0)))
     assert noisy.verdict.startswith("a is ahead, but not significantly ahead of b (")

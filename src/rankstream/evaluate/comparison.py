@@ -116,6 +116,23 @@ class Comparison:
     def __repr__(self) -> str:
         return f"Comparison({self.verdict})"
 
+    def to_latex(self) -> str:
+        r"""The ranked table for a paper; it needs the LaTeX package booktabs.
+
+        The best model is in bold, and so are those that are not significantly worse.
+        """
+        heads = [heading.replace("%", r"\%") for heading in HEADINGS]
+        lines = [
+            r"\begin{tabular}{l" + "r" * (len(heads) - 1) + "}",
+            r"\toprule",
+            " & ".join(heads) + r" \\",
+            r"\midrule",
+        ]
+        for row in self.rows:
+            name, *cells = (cell.replace("±", r"$\pm$").replace("_", r"\_") for cell in _cells(row))
+            lines.append(" & ".join([rf"\textbf{{{name}}}" if row.within_noise else name, *cells]) + r" \\")
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
         names = ("winner", "verdict", "holdout", "epsilon", "observations", "uniform", "hindsight")
