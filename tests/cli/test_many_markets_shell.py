@@ -160,6 +160,8 @@ def test_pictures_have_a_file_for_each_market_and_reports_one(folder: Path) -> N
     assert run("fit", "some.csv", *words, cwd=folder).returncode == 0
     assert run("plot", "stores", "-o", "fit.svg", "--kind", "fit", cwd=folder).returncode == 0
     assert sorted(path.name for path in folder.glob("*.svg")) == ["fit-Bath.svg", "fit-Ely.svg", "fit-York.svg"]
+    assert run("plot", "stores", "-o", "one.svg", "--kind", "fit", "--market", "York", cwd=folder).returncode == 0
+    assert sorted(path.name for path in folder.glob("one*.svg")) == ["one.svg"]
     report = ("report", "stores", "-o", "page.html", "--no-compare", "--no-intervals")
     content = answer(folder, *report)
     assert content["report"] == "page.html"

@@ -49,6 +49,8 @@ def test_reading_says_that_prices_were_not_used(folder: Path) -> None:
     assert warning.startswith("Price is ignored, but choices depend on it")
     assert kinds["Timestamp"] == "time"
     assert kinds["Store"] == "group"
+    wide = {column.name: column.kind for column in rs.read(folder / "visits.csv", no_choice="nothing").unused}
+    assert (wide["date"], wide["shop"]) == ("time", "group")
 
 
 def test_the_best_shelf_is_the_best_of_all_small_ones() -> None:

@@ -1,6 +1,7 @@
 """Columns that a reading ignores: what it says of them, how often it warns for nothing, and who repeats the warning."""
 
 import json
+import re
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -225,6 +226,8 @@ def test_every_answer_repeats_the_warning(tmp_path: Path) -> None:
     (tmp_path / "margins.csv").write_text("item,margin\n" + "".join(f"{item},1\n" for item in ITEMS))
     decided = run("decide", "model.json", "--margins", "margins.csv", cwd=tmp_path)
     assert decided.stdout.startswith("Warning: Price is ignored")
+    assert "In brackets: intervals (they ignore Price, so they are too narrow)." in decided.stdout
+    assert "95 %" not in decided.stdout
     content = json.loads(run("decide", "model.json", "--margins", "margins.csv", "--json", cwd=tmp_path).stdout)
     assert content["warnings"] == warning
     options = ("--data", "till.csv", "--no-compare", "--replicates", "3")
@@ -234,6 +237,28 @@ def test_every_answer_repeats_the_warning(tmp_path: Path) -> None:
     assert "with intervals (they ignore Price" in page
     assert "Price varies for 4 of 4 items: use it with --price-columns Price." in page  # as the model remembers
     assert "with 95 % intervals from" not in page
+
+
+@pytest.mark.parametrize("more", [(), ("--by", "store")])
+def test_drift_warns_of_prices_that_may_look_like_tastes(more: tuple[str, ...], tmp_path: Path) -> None:
+    table = visits(900, price_effect=2.0)
+    write(table, tmp_path / "till.csv")
+    for name, rows in (("old", table[table.obs_id % 2 == 0]), ("new", table[table.obs_id % 2 == 1])):
+        write(rows, tmp_path / f"{name}.csv")
+    for words in (("till.csv", "--at", "2026-05"), ("old.csv", "new.csv")):
+        done = run("drift", *words, *more, "--no-choice", "nothing", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"Warning: Price is ignored, .* compare again with --price-columns Price\.", done.stderr)
+        assert "half-life" not in done.stderr
+        priced = run("drift", *words, *more, "--no-choice", "nothing", "--price-columns", "Price", cwd=tmp_path)
+        assert (priced.returncode, priced.stderr) == (0, "")
+
+
+def test_drift_names_stores_that_differ(tmp_path: Path) -> None:
+    write(visits(1500, store_effect=1.5), tmp_path / "till.csv")
+    words = ("drift", "till.csv", "--at", "2026-05", "--no-choice", "nothing")
+    assert "compare each with --by store." in run(*words, cwd=tmp_path).stderr
+    assert "Warning" not in run(*words, "--by", "store", cwd=tmp_path).stderr
 
 
 def test_markets_list_the_columns_that_they_do_not_use(tmp_path: Path) -> None:

@@ -25,16 +25,18 @@ from rankstream import Assortments, Bootstrap, ChoiceCounts, estimate
 from rankstream._core.types import Label
 from rankstream._core.watch import Deadline, seconds_left, unwatched
 from rankstream.cli.app import make_app
+from rankstream.cli.markets import decision_lines
 from rankstream.decide import best_offer
 from rankstream.decide import intervals as uncertainty
 from rankstream.decide.best import Budget
-from rankstream.decide.context import Nearness, nearness
+from rankstream.decide.context import Nearness, context_of, nearness
 from rankstream.decide.decision import Units, change_lines, summary
 from rankstream.decide.engines import selection as engines
 from rankstream.decide.engines.selection import EngineAnswer
 from rankstream.decide.moves import improve, mask_of, single_changes
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import make_problem
+from rankstream.reports.overview import advice_section
 from waits import Ticks
 
 ITEMS = ("tea", "pie", "cake", "no")
@@ -164,6 +166,23 @@ def test_the_gain_has_the_interval_of_a_difference_between_replicates() -> None:
     assert plain.context.nearness is not None
 
 
+def test_an_extrapolation_has_a_plain_warning() -> None:
+    boot = Bootstrap(COUNTS, "mnl", replicates=5)
+    far = best_offer(boot.model, MARGINS, counts=boot, at_most=0)
+    assert far.context is not None
+    assert far.context.nearness is not None
+    assert far.context.nearness.is_extrapolation
+    assert any("Warning: this is an extrapolation." in line for line in summary(far))
+    advice = advice_section(far, Units()).sentences
+    assert any("far from anything in the data: try it in one store first" in sentence for sentence in advice)
+    near = best_offer(boot.model, MARGINS, counts=boot, at_most=2, at_least=2)
+    assert not any("extrapolation" in line for line in summary(near))
+    assert not any("far from" in sentence for sentence in advice_section(near, Units()).sentences)
+    rows = {"here": far.to_json() | {"warnings": []}, "there": near.to_json() | {"warnings": []}}
+    lines = decision_lines({name: row | {"interval_name": "95 % intervals"} for name, row in rows.items()}, "")
+    assert [line.endswith("(extrapolation)") for line in lines[1:3]] == [True, False]
+
+
 def test_a_present_offer_alone_is_what_the_decision_is_compared_with() -> None:
     model = estimate(COUNTS, method="mnl").model
     found = best_offer(model, MARGINS, present=["tea", "no"])
@@ -283,26 +302,91 @@ def test_changes_are_valued_once(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = make_problem(estimate(COUNTS, method="mnl").model, MARGINS)
     held = mask_of(problem, ("tea",))
     first = single_changes(problem, held, 0.0)
+    assert first
     monkeypatch.setattr("rankstream.decide.moves.values", None)
     assert single_changes(problem, held, 0.0) is first
 
 
-def test_a_tilted_model_values_the_likely_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = make_model("classes", 9, True, 3)
+def tilted_problem(seed: int = 3, most: int = 9) -> tuple[Any, dict[Label, float], Any, float]:
+    """A maximum-entropy model of nine items, margins, an offer of four of them, and its value."""
+    model = make_model("classes", 9, True, seed)
     margins: dict[Label, float] = {item: float(number) for number, item in enumerate(model.items) if number}
-    problem = make_problem(model, margins)
-    assert problem.untilted.model.prior is model.prior
-    assert not problem.untilted.model.duals.any()
+    problem = make_problem(model, margins, at_most=most)
     held = mask_of(problem, tuple(model.items[2:6]))
-    now = float(values(problem, [held])[0])
-    likely = single_changes(problem, held, now)
+    return problem, margins, held, float(values(problem, [held])[0])
+
+
+def test_a_tilted_model_values_the_likely_changes_first() -> None:
+    problem, margins, held, now = tilted_problem()
+    assert problem.untilted.model.prior is problem.model.prior
+    assert not problem.untilted.model.duals.any()
+    likely = list(single_changes(problem, held, now, Deadline(0.0)))
     assert Counter(change.kind for change in likely) == {"add": 4, "drop": 4, "swap": 15}
-    monkeypatch.setattr("rankstream.decide.moves.MAX_VALUED_CHANGES", 100)
-    every = single_changes(make_problem(model, margins), held, now)
+    (left,) = problem.valued_changes[held.tobytes()][0]
+    assert len(left) == 1
+    every = single_changes(problem, held, now)
     assert Counter(change.kind for change in every) == {"add": 4, "drop": 4, "swap": 16}
+    assert problem.valued_changes[held.tobytes()][0] == []
     assert [change.words for change in likely[:5]] == [change.words for change in every[:5]]
     logit = make_problem(make_model("logit", 9, True, 3), margins)
     assert logit.untilted is logit
+
+
+def test_the_best_single_change_of_a_tilted_model_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However badly the prior ranks the changes, and wherever the search begins."""
+    monkeypatch.setattr("rankstream.decide.moves.CHANGES_AT_ONCE", 1)
+    for seed in range(4):
+        problem, margins, held, now = tilted_problem(seed, most=5)
+        wanted = naive_decide.ranked_offers(problem.model, margins, {"at_most": 5})
+        offer = frozenset(problem.offer(held))
+        best = max(worth for worth, other in wanted if of_single_changes(offer, frozenset(other)))
+        around = context_of(problem, held, now, None, unwatched)
+        assert around.present is None
+        around = context_of(replace(problem, present=held), held, now, None, unwatched)
+        assert around.changes[0].value == pytest.approx(best, abs=1e-9)
+        assert around.unvalued == 0
+        steps = improve(problem, held, now, unwatched)
+        value, last = steps[0] if steps else (now, held)
+        near = [worth for worth, other in wanted if of_single_changes(frozenset(problem.offer(last)), frozenset(other))]
+        assert value >= max(near) - 1e-9
+
+
+def test_changes_that_were_not_valued_in_time_are_told() -> None:
+    problem, margins, held, _ = tilted_problem()
+    hurried = best_offer(problem.model, margins, present=problem.offer(held), budget=0.0)
+    assert hurried.context is not None
+    assert hurried.context.unvalued == 1
+    assert hurried.to_json()["context"]["unvalued"] == 1
+    assert "(1 less likely one not valued in time)" in change_lines(hurried)[1]
+    whole = best_offer(problem.model, margins, present=problem.offer(held))
+    assert whole.context is not None
+    assert whole.context.unvalued == 0
+    assert "in time" not in change_lines(whole)[1]
+
+
+def test_an_explanation_takes_no_time_after_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has what the search valued, or one batch; and a change that pays is not called one that changes nothing."""
+    problem, margins, _, _ = tilted_problem()
+
+    def poor(problem: Any, *_: Any) -> EngineAnswer:
+        mask = mask_of(problem, (problem.items[1],))
+        return EngineAnswer([mask], values(problem, [mask]).tolist(), 9.0, False, "poor", {})
+
+    monkeypatch.setattr(engines, "run_engine", poor)
+    monkeypatch.setattr("rankstream.decide.moves.CHANGES_AT_ONCE", 2)
+    found = best_offer(problem.model, margins, budget=0.0)
+    assert found.offer == (problem.items[1],)
+    asked: list[int] = []
+
+    def counted(problem: Any, offers: Any, *more: Any) -> Any:
+        asked.append(len(offers))
+        return values(problem, offers, *more)
+
+    monkeypatch.setattr("rankstream.decide.moves.values", counted)
+    text = found.explain()
+    assert asked == [15, 5]  # before the tilt: 7 to add, 7 to swap, 1 to drop; then the first two of each kind
+    assert "would change nothing" not in text
+    assert re.search(r"would earn \d[\d.]* more: the search ran out of time\.", text)
 
 
 def test_too_little_time_for_intervals_is_said(shop: Path) -> None:

@@ -89,6 +89,8 @@ def test_by_default_cpu_seconds_of_the_thread_count_and_accuracy_ends_a_fit(coun
     clock = Clock(step=1e6)
     assert fit_within(counts, method=METHOD, clock=clock).converged
     assert clock.now > 1e7
+    chosen = fit_within(next(simulate.market(1, n_items=4, n_offers=8, n_test=1).stream(first=500)), clock=clock)
+    assert (chosen.method.name, chosen.converged, chosen.cut_short) == ("max-entropy", True, False)
     assert fit_within(counts, method="nearest", tolerance=0.0, clock=clock).cut_short
 
 

@@ -102,6 +102,16 @@ def test_a_name_has_one_meaning() -> None:
     assert {name: paths for name, paths in twice.items() if name not in ON_PURPOSE} == {}
 
 
+def test_no_hint_installs_rankstream_from_an_index() -> None:
+    """It is on none: extras are installed from the checkout."""
+    root, hint = Path(__file__).parents[2], re.compile(r"pip install +['\"]?rankstream\b")
+    texts = [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.js"), *SOURCE.rglob("*.html"), *(root / "docs").rglob("*.md")]
+    texts += [root / "README.md", root / "CONTRIBUTING.md", *(root / "examples").rglob("*.py")]
+    assert [str(path) for path in texts if hint.search(path.read_text(encoding="utf-8"))] == []
+    for module in ("cli.serve", "service.client", "data.readers.sources.excel"):
+        assert re.search(r'pip install "\.\[\w+\]"', (SOURCE / f"{module.replace('.', '/')}.py").read_text())
+
+
 def test_everything_names_one_version() -> None:
     root = Path(__file__).parents[2]
     cited = re.search(r"^version: (.+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)

@@ -14,10 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import price_decide_cases as prices
 from html_pages import HOSTILE, Page
+from naive_prices_decide import ranked_offers
 from rankstream import Assortments, ChoiceCounts, RankingModel, estimate, load_model
 from rankstream.data.drift import DriftReport
 from rankstream.data.item_changes import ItemMovement
+from rankstream.decide import best_offer
+from rankstream.decide.decision import Units
 from rankstream.estimation.intervals import Share
 from rankstream.models.answers import Substitution
 from rankstream.models.entropy.saved_fit import saved_fit
@@ -283,6 +287,42 @@ def test_advice_names_the_gain_and_how_sure_it_is() -> None:
     assert "clear gain" in kinds["Best offer"][3]
     assert gain == pytest.approx(decision["value"] - decision["context"]["present_value"])
     assert "Today's offer: tea." in advice.sentences
+
+
+def test_findings_are_three_to_five_and_each_says_how_sure_it_is(made: tuple[Path, Any]) -> None:
+    page = (made[0] / "page.html").read_text(encoding="utf-8")
+    (part,) = [text for text in page.split("<h2")[1:] if "What you should know" in text]
+    *findings, legend = re.findall(r"<p[^>]*>(.*?)</p>", part, flags=re.DOTALL)
+    assert 3 <= len(findings) <= 5
+    for sentence in findings:
+        assert re.search(r"\d % \[\d+\.\d, \d+\.\d\]", sentence), sentence
+    assert legend.startswith("Brackets are 95 % intervals")
+
+
+def test_advice_delists_lists_swaps_and_reprices() -> None:
+    """Every kind of change to today's offer that pays has its word and its gain."""
+    model = prices.make_model("rankings", (2, 2), True, False, 3)
+    words = set()
+    for present in ranked_offers(model, {"tea": 1.0, "pie": 1.0}, {}):
+        found = best_offer(model, costs={"tea": 1.0, "pie": 1.0}, present=present[1])
+        section = overview.advice_section(found, Units(currency="EUR"))
+        for part in section.parts:
+            assert isinstance(part, TableBlock)
+            assert all(row[2].startswith("+") and row[2].endswith(" EUR") for row in part.rows)
+            words |= {row[0] for row in part.rows}
+            kept = [change for change in found.context.changes if change.gain > 0.0]  # type: ignore[union-attr]
+            assert [row[0] for row in part.rows[-len(kept) :] if kept] == [
+                {"add": "List", "drop": "Delist", "swap": "Swap", "price": "Reprice"}[change.kind] for change in kept
+            ]
+    assert words == {"Best offer", "List", "Delist", "Swap", "Reprice"}
+
+
+def test_a_title_is_the_heading(tmp_path: Path) -> None:
+    (tmp_path / "choices.csv").write_text("offered,chosen,count\ntea;no,tea,30\ntea;no,no,20\n")
+    assert run("fit", "choices.csv", "--method", "mnl", cwd=tmp_path).returncode == 0
+    words = ("report", "model.json", "--data", "choices.csv", "--no-compare", "--title", "Tea & <more>")
+    assert run(*words, cwd=tmp_path).returncode == 0
+    assert check((tmp_path / "report.html").read_text()).texts["h1"] == ["Tea & <more>"]
 
 
 def test_what_the_data_do_not_support_is_grey() -> None:

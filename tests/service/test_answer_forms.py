@@ -108,8 +108,12 @@ def test_decisions(cafe: Shop) -> None:
     margins = {"tea": 1, "pie": 3, "cake": 2}
     question = {"margins": margins, "at_most": 1, "top": 3, "no_choice": "nothing"}
     sent = cafe.post("/cafe/decide", question).json()["decision"]
-    words = ["--margins", "items.csv", "--at-most", "1", "--no-intervals"]
+    words = ["--margins", "items.csv", "--at-most", "1", "--no-intervals", "--data", "all.jsonl"]
     same(shell(cafe, "decide", "model.json", *words), sent)
+    near = sent["context"]["nearness"]
+    assert (near["fewest"], near["most"], near["is_extrapolation"]) == (1, 2, False)
+    far = cafe.post("/cafe/decide", {**question, "at_most": 3, "must": ["tea", "pie", "cake"]}).json()["decision"]
+    assert far["context"]["nearness"]["is_extrapolation"]
     following = cafe.post("/cafe/next-offer", {"margins": margins, "how": "greedy", "no_choice": "nothing"}).json()
     data = ["--next", "--strategy", "greedy", "--data", "all.jsonl", "--no-choice", "nothing"]
     printed = shell(cafe, "decide", "model.json", "--margins", "items.csv", *data)
@@ -199,6 +203,11 @@ def test_few_choices_are_provisional(tmp_path: Path) -> None:
         one.learn()
         offers = {"offers": [["tea", "nothing"]]}
         assert one.post("/new/predict", offers).json()["provisional"] is True
+        answers = [one.get(f"/new/{path}").json() for path in ("segments", "substitution", "certificate")]
+        margins = {"margins": {"tea": 1, "pie": 3}, "no_choice": "nothing"}
+        answers += [one.post(f"/new/{path}", margins).json() for path in ("decide", "next-offer")]
+        assert [answer["model"]["provisional"] for answer in answers] == [True] * 5
+        assert one.get("/new/drift").json()["verdict"].startswith("Not enough choices yet: ")
         sentence = "Predictions from fewer than 30 choices are provisional."
         assert sentence in one.http.request("GET", "/markets/new").text
         one.send("new", [TEA])

@@ -89,6 +89,9 @@ def test_settings_and_answers(tmp_path: Path) -> None:
         client.send("cafe", CAFE)
         assert client.settings("cafe", served="sparse")["served"] == "sparse"
         assert client.settings("cafe")["served"] == "sparse"
+        changed = client.settings("cafe", {"window": 500, "served": None}, seed=3)
+        assert (changed["window"], changed["served"], changed["seed"]) == (500, "max-entropy", 3)
+        assert client.settings("cafe", {"served": "sparse"})["window"] == 500
         opened.learn()
         assert [one["market"] for one in client.markets()] == ["cafe"]
         assert isinstance(client.model("cafe"), rs.RankingModel)

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from local_service import CAFE, PIE, Shop, drawn, shop
+from rankstream import Assortments, ChoiceCounts
 from rankstream.decide import best_offer
 from rankstream.service import intervals
 from rankstream.service.intervals import Intervals, Refits
+from rankstream.service.limits import RefusedError
 from rankstream.service.processes import questions, refits
 from service_pages import ask, cafe
 from waits import wait_for
@@ -59,7 +61,22 @@ def test_the_best_offer_and_the_next(cafe: Shop) -> None:
     assert best["offer"] == program["offer"]
     assert best["context"]["present"] == ["tea"]
     assert best["value"] - best["context"]["present_value"] == pytest.approx(best["context"]["gain"])
+    assert best["context"]["nearness"]["shown"] == 0
     assert "offer" in ask(cafe, "cafe", "next-offer", question).json()["decision"]
+
+
+def test_a_model_without_its_choices_decides_without_them(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = {"margins": {"tea": 1, "pie": 3, "cake": 2}, "no_choice": "nothing", "present": ["tea"]}
+
+    def refuse(*_: Any) -> Any:
+        raise RefusedError(409, "Only the model was opened.")
+
+    whole = ask(cafe, "cafe", "decide", question).json()["decision"]
+    for known in (refuse, lambda *_: (None, ChoiceCounts(Assortments([("tea", "rum")]), [1, 2]))):
+        monkeypatch.setattr(questions.Answerer, "learned", known)
+        found = ask(cafe, "cafe", "decide", question).json()["decision"]
+        assert found["offer"] == whole["offer"]
+        assert found["context"]["nearness"] is None
 
 
 def test_a_search_ends_by_the_clock_where_the_machine_is_busy(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,6 +132,7 @@ def test_without_the_extra_it_says_what_to_install(folder: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "fastapi", None)
     done = run("serve", "run", "shop", cwd=folder)
     assert (done.returncode, done.stderr) == (2, f"rankstream: {module.MISSING}\n")
+    assert 'run pip install ".[serve]" in the checkout' in done.stderr
     assert isinstance(module.missing(ModuleNotFoundError(name="other")), ModuleNotFoundError)
 
 

@@ -1,11 +1,13 @@
 """Files that are uploaded on the page: who may, what is said of them, what they become, and that nothing stays."""
 
 import gzip
+import html
 import json
 import sys
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 
 import rankstream as rs
 from html_pages import HOSTILE
-from local_service import CAFE, Shop, error, shop
+from local_service import CAFE, Shop, drawn, error, shop
 from rankstream.reports.origin import account_of
 from rankstream.service.limits import ServiceLimits
 from rankstream.service.processes import importer
@@ -28,6 +30,7 @@ from rankstream.service.storage import states, tokens
 from rankstream.service.storage.log import market_row, open_log, transaction
 from rankstream.service.storage.publication import open_learned
 from rankstream.streams.background import refreshed
+from till import visits, write
 from waits import wait_for
 
 FILE = {"Origin": "http://localhost", "Content-Type": "application/octet-stream"}
@@ -137,6 +140,42 @@ def test_a_column_of_stores_makes_a_market_of_each(opened: Shop) -> None:
     assert "shop" not in [one["market"] for one in opened.get("").json()["markets"]]
     taken = ask(opened, "import", upload(opened, CHOICES).json()["file"], by=["store"])
     assert error(taken) == (409, "There is a market 'North' already: choose another name.")
+
+
+@pytest.mark.parametrize("by", [[], ["store"]])
+def test_what_a_file_ignores_is_said_on_its_page(by: list[str], opened: Shop, tmp_path: Path) -> None:
+    """Prices matter: the page and its answers say so, and call no interval a 95 % one. Stores matter without ``by``."""
+    rows = write(visits(900, price_effect=2.0, store_effect=1.5), tmp_path / "till.csv").read_bytes()
+    file = upload(drawn(opened), rows, "till.csv", "till").json()["file"]
+    market = ask(opened, "import", file, "till", no_choice="nothing", by=by).json()["markets"][0]
+    page = opened.http.request("GET", f"/markets/{market}").text
+    panels = opened.http.request("GET", f"/page/{market}/panels").json()
+    names = "Price" if by else "Price and store"
+    assert panels["interval_name"] == f"intervals (they ignore {names}, so they are too narrow)"
+    assert f'data-name="{panels["interval_name"]}"' in page
+    assert "95 % interval<" not in page
+    assert len(panels["warnings"]) == 2 - len(by)
+    for warning in panels["warnings"]:
+        assert " is ignored, but choices d" in warning
+        assert warning.endswith("): open or upload the file again, and use it.")
+        assert html.escape(warning, quote=False) in page.replace("&#39;", "'")
+    question = {"offers": [["Skyr Plain", "nothing"]]}
+    answer = opened.http.request("POST", f"/page/{market}/predict", json=question, headers=ASK).json()
+    assert answer["predictions"][0]["warnings"] == panels["warnings"]
+    assert "Sampling noise alone would give a distance of 0." in panels["tabs"]["data"]
+
+
+@pytest.mark.parametrize(("budget", "is_said"), [(0.0, True), (None, False)])
+def test_a_fit_that_stopped_early_is_said_on_the_page(budget: float | None, is_said: bool, tmp_path: Path) -> None:
+    reading = rs.read("examples/cafe.csv")
+    with shop(tmp_path / "shop") as one, closing(open_log(one.folder)) as log:
+        with closing(open_learned(one.folder, log)) as learned:
+            own = Importer(log, learned, "cafe", {"budget": budget, "method": "max-entropy"})
+            with transaction(log):
+                own.store(reading, reading.counts)
+            own.fit_model(reading, reading.counts)
+        page = drawn(one).http.request("GET", "/markets/cafe").text
+        assert ("The fit stopped early" in page) == is_said
 
 
 def zipped() -> bytes:

@@ -60,7 +60,10 @@ class Proof:
     ) -> None:
         self.assortments = assortments
         target = as_target(assortments, frequencies)
-        offer_weights = _check_weights(assortments, weights)
+        number = assortments.n_offers
+        offer_weights = np.ones(number) if weights is None else np.array(weights, dtype=np.float64)
+        if offer_weights.shape != (number,) or not (np.isfinite(offer_weights) & (offer_weights >= 0.0)).all():
+            raise ValueError(f"The weights are {weights!r}: give a number >= 0 for each of {number} offers.")
         if target.seen is not None:
             offer_weights = np.where(target.seen[assortments.indptr[:-1]], offer_weights, 0.0)
         if not offer_weights.any():
@@ -158,14 +161,6 @@ class Proof:
         self.pool.climb(CLIMB_PASSES)
         self.pool.forget()
         return cuts is not None
-
-
-def _check_weights(assortments: Assortments, weights: ArrayLike | None) -> Vec:
-    number = assortments.n_offers
-    checked = np.ones(number) if weights is None else np.array(weights, dtype=np.float64)
-    if checked.shape != (number,) or not np.isfinite(checked).all() or (checked < 0.0).any():
-        raise ValueError(f"The weights are {weights!r}: give a number >= 0 for each of {number} offers.")
-    return checked
 
 
 @dataclass(frozen=True)

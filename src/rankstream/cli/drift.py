@@ -10,12 +10,13 @@ import typer
 from rankstream._core.terminal import plural, print_answer, print_note, shown
 from rankstream.cli.markets import MarketOption, market_files, run_each
 from rankstream.cli.model_answers import joined
-from rankstream.cli.options import AsJson, ReadingOptions, choice, reading_options
+from rankstream.cli.options import AsJson, ReadingOptions, choice, reading_options, shell_words
 
 if TYPE_CHECKING:
     from rankstream.data.counts import ChoiceCounts
     from rankstream.data.drift import Control, DriftReport
     from rankstream.data.item_changes import ItemMovement
+    from rankstream.data.readers import Reading
     from rankstream.models.files import Model
 
 TIMES = {"%Y": "year", "%Y-%m": "month", "%Y-%m-%d": "day", "%Y-%m-%d %H": "hour", "%Y-%m-%d %H:00": "hour"}
@@ -125,7 +126,8 @@ def _periods(
     if at is not None:
         parts = _divided(before, at, columns, reading)
     else:
-        readings = [reading.read(path, by=columns) for path in (before, after) if path is not None]
+        readings = [reading.read(path, by=columns, look=True) for path in (before, after) if path is not None]
+        warn(*readings)
         parts = [choices.groups if columns else {("",): choices.counts} for choices in readings]
     named = [{key if isinstance(key, tuple) else (key,): part[key] for key in part} for part in parts]
     chosen = None if market is None else find_market(market, [*named[0], *named[1]])
@@ -148,7 +150,8 @@ def _divided(path: Path, at: str, by: list[str], reading: ReadingOptions) -> "li
             break
     else:
         raise ValueError(f"--at is {at!r}: give a year, month, day or hour, such as 2024-05-16 or '2024-05-16 14:00'.")
-    choices = reading.read(path, by=by, period=period)
+    choices = reading.read(path, by=by, period=period, look=True)
+    warn(choices)
     parts: list[dict[Any, ChoiceCounts]] = []
     for late in (False, True):
         tallies: dict[Any, list[Any]] = {}
@@ -162,6 +165,14 @@ def _divided(path: Path, at: str, by: list[str], reading: ReadingOptions) -> "li
         offers = choices.counts.assortments
         parts.append({names: ChoiceCounts(offers, np.sum(rows, axis=0)) for names, rows in tallies.items()})
     return parts
+
+
+def warn(*readings: "Reading") -> None:
+    """Warn about columns that choices depend on and that the comparison ignores: they may look like changed tastes."""
+    warnings = [column.warning for choices in readings for column in choices.unused if column.warning]
+    for warning in dict.fromkeys(warnings):
+        words = warning.replace("fit again", "compare again").replace("fit one model for each", "compare each")
+        print_note(f"Warning: {shell_words(words)}")
 
 
 def text_of_choices(report: "DriftReport", top: int, by_offer: bool) -> str:

@@ -1,6 +1,5 @@
 """The command ``rankstream plot``: draw a saved model, its fit to choices, or shares over time."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,7 +63,9 @@ def plot(
         figure, offers, n_offers = draw_shares(choices, offer, period or "month")
         content |= {"offers": [list(map(str, members)) for members in offers], "of_offers": n_offers}
         if offer is None and n_offers > 1:
-            text += f" {frequent_offers(offers, n_offers)}"
+            which = "the most frequent offer" if len(offers) == 1 else f"the {len(offers)} most frequent offers"
+            text += f" It shows {which} of {n_offers:,}; choose another with --offer, such as"
+            text += f" --offer '{joined(offers[0])}'."
     else:
         loaded = load_model(model)
         if kind == "fit" and data is not None:
@@ -83,12 +84,6 @@ def plot(
             figure = draw_substitution(loaded, items, refitted(loaded, data, reading, replicates, seed))
     save_picture(figure, out)
     print_answer(as_json, content, text)
-
-
-def frequent_offers(offers: Sequence[Sequence[Any]], n_offers: int) -> str:
-    """Return a sentence about which offers are in the picture, and how to draw another."""
-    which = "the most frequent offer" if len(offers) == 1 else f"the {len(offers)} most frequent offers"
-    return f"It shows {which} of {n_offers:,}; choose another with --offer, such as --offer '{joined(offers[0])}'."
 
 
 def check_kind(

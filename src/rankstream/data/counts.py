@@ -102,7 +102,8 @@ class ChoiceCounts:
 
     def observe_coordinates(self, coordinates: ArrayLike, count: ArrayLike = 1) -> None:
         """Add choices given as coordinates (see ``Assortments.coordinate``): the fast way."""
-        if _is_one(count) and self._add_ones(whole_numbers("Coordinates", coordinates)):
+        ones = isinstance(count, int) and count == 1
+        if ones and self._add_ones(whole_numbers("Coordinates", coordinates)):
             return
         where, weights = self._checked(coordinates, count)
         added: Vec = np.bincount(where, weights=weights, minlength=self.tallies.size).astype(np.float64)
@@ -239,10 +240,6 @@ class ChoiceCounts:
 
     def __repr__(self) -> str:
         return f"ChoiceCounts({self.observations} choices from {self.assortments.n_offers} offers)"
-
-
-def _is_one(count: Any) -> bool:
-    return isinstance(count, int) and count == 1
 
 
 def as_target(assortments: Space, data: "ChoiceCounts | Target | ArrayLike") -> Target:

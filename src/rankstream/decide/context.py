@@ -83,6 +83,8 @@ class Context:
         The value of the decision minus that of the present offer, and its interval.
     changes : tuple of OfferChange
         The best feasible single changes to the present offer, best first.
+    unvalued : int
+        Number of single changes that were not valued for want of time, the likely best ones being valued first.
     nearness : Nearness or None
         How near the decision is to offers in the data; None without counts.
     refits : int
@@ -97,13 +99,14 @@ class Context:
     gain: float = 0.0
     gain_interval: tuple[float, float] | None = None
     changes: tuple[OfferChange, ...] = field(default=(), repr=False)
+    unvalued: int = 0
     nearness: Nearness | None = None
     refits: int = 0
     refit_seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
-        near, names = self.nearness, ("present_value", "present_shown", "gain", "gain_interval", "refits")
+        near, names = self.nearness, ("present_value", "present_shown", "gain", "gain_interval", "unvalued", "refits")
         content: dict[str, Any] = {name: None if self.present is None else getattr(self, name) for name in names}
         content["present"] = None if self.present is None else [str(item) for item in self.present]
         content["changes"] = [change.to_json() for change in self.changes]
@@ -128,7 +131,8 @@ def context_of(problem: OfferProblem, mask: Mask, value: float, counts: ChoiceCo
     now = float(values(problem, [present])[0])
     changes = best_of_each_kind(single_changes(problem, present, now, watch))
     offer = problem.offer(present)
-    return Context(offer, now, shown, value - now, None, tuple(changes), near)
+    unvalued = sum(map(len, problem.valued_changes[present.tobytes()][0]))
+    return Context(offer, now, shown, value - now, None, tuple(changes), unvalued, near)
 
 
 def most_frequent_offer(counts: ChoiceCounts) -> tuple[Label, ...]:

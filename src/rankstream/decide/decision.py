@@ -9,6 +9,7 @@ import numpy as np
 
 from rankstream._core.terminal import plural
 from rankstream._core.types import Label, Mask
+from rankstream._core.watch import Deadline
 from rankstream.decide.context import Context
 from rankstream.decide.moves import least_gain, mask_of, single_changes
 from rankstream.decide.offer_values import values
@@ -231,9 +232,10 @@ def change_lines(found: Decision, units: Units = PER_100) -> list[str]:
     often = f" (shown {plural(around.present_shown, 'time')})" if around.present_shown else ""
     lines = [f"Present offer{often}: {named(around.present)}: {units.per(around.present_value)}"]
     pays = [change for change in around.changes if change.gain > least_gain(found.problem)]
+    left = f" ({plural(around.unvalued, 'less likely one')} not valued in time)" if around.unvalued else ""
     if not pays:
-        return [*lines, "No single change to it would earn more."]
-    lines.append("Best single changes to it:")
+        return [*lines, f"No single change to it would earn more{left}."]
+    lines.append(f"Best single changes to it{left}:")
     for change in pays:
         noise = change.interval is not None and change.interval[0] <= 0.0
         unsure = " (may be chance)" if noise else ""
@@ -263,9 +265,11 @@ def explanation(found: Decision, units: Units = PER_100) -> list[str]:
 def _rejected(found: Decision, units: Units, most: int = 3) -> list[str]:
     """Describe the nearest rejected items: the best feasible offer with each, added or swapped in."""
     close, lines = least_gain(found.problem), dict[Label, str]()
-    for change in single_changes(found.problem, found.offer_mask, found.value):
+    for change in single_changes(found.problem, found.offer_mask, found.value, Deadline(0.0)):
         if change.comes is None or change.comes in lines or len(lines) == most:
             continue
         what = f"cost {units.amount(-change.gain, '.3g')}" if change.gain < -close else "change nothing"
+        if change.gain > close:
+            what = f"earn {units.amount(change.gain, '.3g')} more: the search ran out of time"
         lines[change.comes] = f"{change.words} would {what}."
     return list(lines.values())

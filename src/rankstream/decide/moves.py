@@ -1,7 +1,9 @@
 """Single changes to an offer (add, drop or swap an item, change a price), and a local search with them."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -14,10 +16,11 @@ from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import OUT
 
 Kind = Literal["add", "drop", "swap", "price"]
+Move = tuple[Kind, int, int, Mask]  # the items that come and go, -1 for none, and the offer after it
 MIN_RELATIVE_GAIN = 1e-9  # relative to the largest margin: smaller gains count as none
 
-MAX_VALUED_CHANGES = 15
-"""Changes of each kind to value by a tilted model, which takes seconds for hundreds (``benchmarks/advice.py``)."""
+CHANGES_AT_ONCE = 15
+"""Changes of each kind that a tilted model values at a time: hundreds take seconds (``benchmarks/advice.py``)."""
 
 
 @dataclass(frozen=True)
@@ -70,41 +73,41 @@ def least_gain(problem: OfferProblem) -> float:
     return MIN_RELATIVE_GAIN * max(float(np.abs(problem.margins).max()), 1e-300)
 
 
-def single_changes(problem: OfferProblem, mask: Mask, value: float, watch: Watch = unwatched) -> list[OfferChange]:
-    """Return all feasible single changes to an offer, best first; fewer if ``watch`` stops it.
+def single_changes(
+    problem: OfferProblem, mask: Mask, value: float, watch: Watch = unwatched, enough: float = inf
+) -> list[OfferChange]:
+    """Return the feasible single changes to an offer, best first: all, or those valued before ``watch`` stops it.
 
-    For a maximum-entropy model, they are the best of each kind before its tilt (``MAX_VALUED_CHANGES``).
+    At least a first batch is valued. The rest is left out once a change gains more than ``enough``.
     """
-    if (known := problem.valued_changes.get(mask.tobytes())) is not None:
-        return known
-    changes: list[OfferChange] = []
-    batch: list[tuple[Kind, int, int, Mask]] = []
-
-    def settle() -> None:
+    key = mask.tobytes()
+    if key not in problem.valued_changes:
+        problem.valued_changes[key] = _batches(problem, mask), []
+    batches, changes = problem.valued_changes[key]
+    while batches and not (changes and (changes[0].gain > enough or watch("single changes"))):
+        batch = batches.pop(0)
         worths = values(problem, [after for *_, after in batch]).tolist()
         for (kind, comes, goes, after), worth in zip(batch, worths, strict=True):
             new, gone = (None if code < 0 else problem.items[code] for code in (comes, goes))
-            offer = problem.offer(after)
-            changes.append(OfferChange(kind, new, gone, offer, worth, worth - value))
-        batch.clear()
+            changes.append(OfferChange(kind, new, gone, problem.offer(after), worth, worth - value))
+        changes.sort(key=lambda change: -change.gain)
+    return changes
 
-    moves = list(_moves(problem, mask))
-    if problem.untilted is not problem and len(moves) > MAX_VALUED_CHANGES:
-        likely = np.argsort(-values(problem.untilted, [after for *_, after in moves]), kind="stable").tolist()
-        kinds = [moves[n][0] for n in likely]
-        moves = [moves[n] for place, n in enumerate(likely) if kinds[:place].count(kinds[place]) < MAX_VALUED_CHANGES]
+
+def _batches(problem: OfferProblem, mask: Mask) -> list[list[Move]]:
+    """Return all feasible single changes in batches; of a tilted model, the best of each kind before its tilt first."""
+    moves, size = list(_moves(problem, mask)), OFFERS_AT_ONCE
+    if problem.untilted is not problem and len(moves) > CHANGES_AT_ONCE:
+        likely = np.argsort(-values(problem.untilted, [after for *_, after in moves]), kind="stable")
+        moves, size = [moves[number] for number in likely.tolist()], CHANGES_AT_ONCE
+    batches, seen = defaultdict[int, list[Move]](list), Counter[Kind]()
     for move in moves:
-        batch.append(move)
-        if len(batch) == OFFERS_AT_ONCE:
-            settle()
-            if watch("single changes"):
-                return sorted(changes, key=lambda change: -change.gain)
-    if batch:
-        settle()
-    return problem.valued_changes.setdefault(mask.tobytes(), sorted(changes, key=lambda change: -change.gain))
+        batches[seen[move[0]] // size].append(move)
+        seen[move[0]] += 1
+    return list(batches.values())
 
 
-def _moves(problem: OfferProblem, mask: Mask) -> Iterator[tuple[Kind, int, int, Mask]]:
+def _moves(problem: OfferProblem, mask: Mask) -> Iterator[Move]:
     owner, inside = problem.names.owner, np.flatnonzero(mask).tolist()
     new = np.flatnonzero(~mask & (problem.state != OUT)).tolist()
     for comes in (-1, *new):
@@ -126,7 +129,7 @@ def improve(problem: OfferProblem, mask: Mask, value: float, watch: Watch) -> li
     """Improve an offer while a single change pays by the model; return the better offers on the way, best first."""
     steps: list[tuple[float, Mask]] = []
     while not watch("single changes"):
-        best = next(iter(single_changes(problem, mask, value, watch)), None)
+        best = next(iter(single_changes(problem, mask, value, watch, least_gain(problem))), None)
         if best is None or best.gain <= least_gain(problem):
             break
         mask, value = mask_of(problem, best.offer), best.value

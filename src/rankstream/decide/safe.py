@@ -194,20 +194,14 @@ def _search(problem: OfferProblem, cases: _WorstCases, most: int, best: Decision
             safest = (low, offer, worst)
         if bound <= safest[0] + close or cases.watch(f"{number} scenarios, {safest[0]:.4g} of at most {bound:.4g}"):
             break
-    _verify(problem, safest, bound, close)
-    low, offer, worst = safest
+    (low, offer, worst), engine = safest, "safe offer"
+    verify_feasible(problem, [offer], engine)
+    by_worst, near = float(values(problem, [offer], worst)[0]), max(close, tolerance_of(problem))
+    verify_order(low, by_worst, near, "the guarantee, and the worst model", engine)
+    verify_order(low, bound, near, "the guarantee, and the bound", engine)
     expected, bound = float(values(problem, [offer])[0]), max(bound, low)  # they differ by rounding, as just verified
     proven, items = bound <= low + close, problem.offer(offer)
     return SafeOffer(items, low, expected, bound, proven, number, worst, best, best_low, cases.feasible)
-
-
-def _verify(problem: OfferProblem, safest: tuple[float, Mask, RankingModel], bound: float, close: float) -> None:
-    """Check the offer, its worst case by the worst model, and that the bound is not below its guarantee."""
-    (low, mask, worst), engine = safest, "safe offer"
-    verify_feasible(problem, [mask], engine)
-    by_worst, close = float(values(problem, [mask], worst)[0]), max(close, tolerance_of(problem))
-    verify_order(low, by_worst, close, "the guarantee, and the worst model", engine)
-    verify_order(low, bound, close, "the guarantee, and the bound", engine)
 
 
 def _in_order(model: RankingModel, problem: OfferProblem) -> RankingModel:

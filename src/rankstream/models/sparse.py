@@ -79,7 +79,12 @@ def frontier(
     while nearest.count > 1:
         nearest.drop(int(np.argmin(nearest.weights)))
         note()
-    return _falling(best)
+    sizes: list[int] = []
+    for size in sorted(best):
+        if not sizes or best[size][0] < best[sizes[-1]][0]:
+            sizes.append(size)
+    errors, kept, shares = zip(*(best[size] for size in sizes), strict=True)
+    return Frontier(np.array(sizes, dtype=np.int64), np.array(errors), kept, shares)
 
 
 def fewer(
@@ -95,12 +100,3 @@ def fewer(
     orders, weights = mixtures.orders[place], mixtures.weights[place]
     heaviest = np.argsort(-weights, kind="stable")
     return orders[heaviest], weights[heaviest] / weights.sum()
-
-
-def _falling(best: dict[int, tuple[float, Codes, Vec]]) -> Frontier:
-    sizes: list[int] = []
-    for size in sorted(best):
-        if not sizes or best[size][0] < best[sizes[-1]][0]:
-            sizes.append(size)
-    errors, orders, weights = zip(*(best[size] for size in sizes), strict=True)
-    return Frontier(np.array(sizes, dtype=np.int64), np.array(errors), orders, weights)

@@ -188,7 +188,11 @@ def read(
         result = job.run(memory, problems)
     if where is not None:
         result = _only(job.source.name, result, where)
-    _check_enough(job.source.name, result.rows, problems.total, parts or 1, since)
+    needed, usable = parts or 1, result.rows - problems.total
+    if usable < needed:
+        found = f"{usable} records{'' if since is None else f' since {since}'}"
+        found += f" of {result.rows} that can be used" if problems.total else ""
+        raise ValueError(f"{job.source.name} has {found}, but at least {needed} are needed: give a longer file.")
     if job.clock is not None and result.span is not None:
         job.clock.check(result.span)
     levels: PriceLevels | None = None
@@ -217,14 +221,6 @@ def read(
 def read_counts(*arguments: Any, **options: Any) -> ChoiceCounts:
     """Return the counts of ``read`` alone; it takes the same arguments."""
     return read(*arguments, **{"look": False} | options).counts
-
-
-def _check_enough(name: str, rows: int, skipped: int, needed: int, since: Any) -> None:
-    if rows - skipped < needed:
-        usable = f" of {rows} that can be used" if skipped else ""
-        since_then = "" if since is None else f" since {since}"
-        remedy = f"but at least {needed} are needed: give a longer file"
-        raise ValueError(f"{name} has {rows - skipped} records{since_then}{usable}, {remedy}.")
 
 
 def _only(name: str, result: ReadResult, where: Mapping[str, str]) -> ReadResult:

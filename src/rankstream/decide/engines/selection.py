@@ -207,7 +207,10 @@ def by_sampling(problem: OfferProblem, top: int, budget: float, seed: int, watch
     offers = list({mask.tobytes(): mask for mask in (*better, *offers)}.values())
     worth = values(problem, offers)
     order = np.argsort(-worth, kind="stable")[: max(1, top)].tolist()
-    bound = max(most_possible(problem), float(worth[order[0]]))
+    gains, costs = problem.margins[problem.state >= 0], problem.costs
+    most = float(gains.max(initial=-np.inf if problem.nothing < 0 else 0.0))  # whatever customers choose
+    most -= float(costs[problem.state > 0].sum()) + float(np.minimum(costs[problem.state == 0], 0.0).sum())
+    bound = max(most, float(worth[order[0]]))
     return EngineAnswer(
         [offers[n] for n in order], worth[order].tolist(), bound, False, f"sampling, {drawn:,} rankings",
         sizes_later(problem, lists, budget, seed, watch),
@@ -228,11 +231,3 @@ def draw(problem: OfferProblem, seed: int, watch: Watch) -> tuple[RankingModel, 
         rows.append(model.draw_orders(DRAWS_AT_ONCE, random))
     orders, times = np.unique(np.concatenate(rows), axis=0, return_counts=True)
     return RankingModel.from_codes(model.items, orders, times / times.sum()), done
-
-
-def most_possible(problem: OfferProblem) -> float:
-    """Return the largest possible margin: no offer is worth more, whatever customers choose."""
-    gains = problem.margins[problem.state >= 0]
-    best = float(gains.max(initial=-np.inf if problem.nothing < 0 else 0.0))
-    costs = problem.costs
-    return best - float(costs[problem.state > 0].sum()) - float(np.minimum(costs[problem.state == 0], 0.0).sum())

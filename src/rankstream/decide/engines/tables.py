@@ -109,7 +109,11 @@ def table_of(problem: OfferProblem) -> OfferTable:
         _add_tilted(model, cells, values)
         sum_cells(values, cells)
     else:
-        _add_logits(model, cells, values)
+        margins, always = problem.margins, problem.always
+        for share, row in zip(*_classes(model), strict=True):
+            whole = cells.sums(row) + float(row[always].sum())
+            gains = cells.sums(row * margins) + float(row[always] @ margins[always])
+            values += share * np.divide(gains, whole, out=np.zeros_like(gains), where=whole > 0.0)
     return OfferTable(values, cells)
 
 
@@ -120,14 +124,6 @@ def _classes(model: Any) -> tuple[Vec, Vec]:
     if isinstance(model, LatentClassModel):
         return model.mixture, tail_sums(model.attraction, model.order)
     return model.mixture, model.attraction
-
-
-def _add_logits(model: Any, cells: Cells, values: Vec) -> None:
-    margins, always = cells.problem.margins, cells.problem.always
-    for share, row in zip(*_classes(model), strict=True):
-        whole = cells.sums(row) + float(row[always].sum())
-        gains = cells.sums(row * margins) + float(row[always] @ margins[always])
-        values += share * np.divide(gains, whole, out=np.zeros_like(gains), where=whole > 0.0)
 
 
 def _add_tilted(model: EntropyModel, cells: Cells, values: Vec) -> None:

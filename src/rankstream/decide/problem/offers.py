@@ -125,8 +125,8 @@ class OfferProblem:
         return self.rules.left(self.free, self.state == IN)
 
     @cached_property
-    def valued_changes(self) -> dict[bytes, list[Any]]:
-        """A cache of single changes to offers (``moves.single_changes``)."""
+    def valued_changes(self) -> dict[bytes, tuple[list[Any], list[Any]]]:
+        """A cache of single changes to offers, those left to value and those valued (``moves.single_changes``)."""
         return {}
 
     @cached_property

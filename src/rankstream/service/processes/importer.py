@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -89,6 +89,9 @@ class Importer:
                 self.tell(f"Fitting the model: {text}", fraction)
 
         found = fit_within(counts, watch=watch, errors=True, **self.fit)
+        remedy = r": fit (again|one model for each) with .*", ": open or upload the file again, and use it."
+        ignored = [column.to_content() | {"warning": re.sub(*remedy, column.warning)} for column in reading.unused]
+        found.model.note(unused=ignored)
         proof = found.certificate
         proven = {"distance": float(proof.upper), "least": float(proof.lower), "gap": float(proof.gap)}
         proven |= {"last": reading.times[1]} if reading.times and period_of(reading.times) else {}
@@ -197,7 +200,7 @@ def read_markets(path: Path, market: str, by: list[str], options: dict[str, Any]
         return [(name_of(key), found, counts) for key, counts in found.groups.items()]
     places = {name_of(key): dict(zip(by, cells_of(key), strict=True)) for key in found.groups}
     each = {name: read_choices(path, [], options | {"where": where, "look": False}) for name, where in places.items()}
-    return [(name, one, one.counts) for name, one in each.items()]
+    return [(name, replace(one, unused=found.unused), one.counts) for name, one in each.items()]
 
 
 def cells_of(key: Any) -> tuple[Any, ...]:

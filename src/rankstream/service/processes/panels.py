@@ -11,9 +11,10 @@ import numpy as np
 
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import DriftReport
+from rankstream.estimation.misfit import noise_distance
 from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.reports.answers import MAX_SUBSTITUTED_ITEMS, Answers
-from rankstream.reports.blocks import Chart, Section, render, table
+from rankstream.reports.blocks import Chart, Section, label, render, table
 from rankstream.reports.findings import drift_section
 from rankstream.reports.make import report
 from rankstream.reports.overview import findings_section, offers_table
@@ -34,6 +35,7 @@ REMEDY = "Tastes changed. Set half_life, window or detect for this market, so th
 FOLLOWS = "The model follows the change: with these settings, earlier choices count for less, or not at all."
 COURSE = "How far the model was from the observed shares since the first record, and how much a better fit could gain."
 CHANGES = ("at record", "learned at (UTC)", "evidence began near record")
+NOISE = "Sampling noise alone would give a distance of {:.4f}."
 NOT_TESTED = {"label": "Change not tested", "words": "There are too few choices to test for changes."}
 TABS: dict[str, tuple[str, ...]] = {
     "overview": ("findings", "trend"), "prices": ("demand", "elasticity"), "changes": ("drift", "timeline", "course"),
@@ -53,6 +55,7 @@ class PanelAnswerer(Answerer):
         counts = cache(lambda: self.learned(question)[1])
         points = store.course_points(self.store, question["market"])
         over_time = cache(lambda: self._over_time(question, points))
+        noise = cache(lambda: NOISE.format(noise_distance(model, counts())))
         moves = cache(lambda: substitution_section(answers().moves, answers().shares or None, model))
         demand = cache(
             lambda: demand_section(curves()) if curves() else Section("demand", "What prices do", (NO_PRICES,))
@@ -75,7 +78,7 @@ class PanelAnswerer(Answerer):
             "matrix": lambda: Section("matrix", "All substitutions", (), moves().parts[1:]),
             "types": lambda: types_section(model, answers().types, answers().rankings(TYPES), TYPES),
             "offers": lambda: offers_section(counts()),
-            "fit": lambda: fit_section(model, counts(), question["proven"]),
+            "fit": lambda: fit_section(model, counts(), (*question["proven"], noise())),
         }
         tabs = {
             tab: render("panels.html", "rankstream.service.page", sections=_shown(names, made))
@@ -85,7 +88,8 @@ class PanelAnswerer(Answerer):
             change = over_time()[1]
         except (ValueError, RefusedError):
             change = NOT_TESTED
-        return {"tabs": tabs, "warnings": fit_warnings(model.about), "change": change}
+        warnings = [label(words) for words in fit_warnings(model.about)]
+        return {"tabs": tabs, "change": change, "warnings": warnings, "interval_name": interval_words(model.about)}
 
     def summary(self, question: dict[str, Any]) -> dict[str, Any]:
         """Return the summary of a market for the list: whether it changed, and its shares over time."""

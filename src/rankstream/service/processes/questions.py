@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -111,8 +112,12 @@ class Answerer:
 
     def decide(self, question: dict[str, Any]) -> dict[str, Any]:
         """The offer that earns most."""
-        model = self.model(question)
-        found = best_offer(model, watch=Deadline(inf, timeout=SEARCH_SECONDS), **said_of(question, model))
+        model, counts = self.model(question), None
+        with suppress(RefusedError):  # only the model was opened
+            known = self.learned(question)[1]
+            counts = known if set(known.assortments.items) == set(model.items) else None  # it may have newer items
+        clock, said = Deadline(inf, timeout=SEARCH_SECONDS), said_of(question, model)
+        found = best_offer(model, watch=clock, counts=counts, interval=None, **said)
         return {**found.to_json(), "warnings": fit_warnings(model.about), "interval_name": interval_words(model.about)}
 
     def next_offer(self, question: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import * as bestOffer from "./best_offer.js";
 import { recall } from "./memory.js";
 import * as periods from "./periods.js";
 import * as prices from "./prices.js";
-import { ask, byId, items, toneOf } from "./server.js";
+import { ask, byId, element, items, toneOf } from "./server.js";
 import * as whatIf from "./what_if.js";
 
 const RENEW = 10_000; // milliseconds between two renewals of the panels
@@ -47,6 +47,8 @@ async function loadPanels() {
   chip.querySelector("summary").textContent = content.change.label;
   chip.querySelector("p").textContent = content.change.words;
   byId("reason").textContent = content.reason;
+  byId("warnings").replaceChildren(...content.warnings.map((/** @type {string} */ words) => element("p", { class: "notice", role: "note" }, words)));
+  whatIf.nameIntervals(content.interval_name);
   if (byId("age")) byId("age").textContent = content.age;
   periods.begin();
   prices.begin();

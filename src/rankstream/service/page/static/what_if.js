@@ -79,13 +79,21 @@ async function predict() {
   }
 }
 
+/** Say what the intervals are, or why there are none: they are 95 % intervals unless the model ignores what choices depend on. @param {string} [name] */
+export function nameIntervals(name) {
+  const place = byId("intervals"), state = place.dataset.state ?? "";
+  place.dataset.name = name ?? place.dataset.name;
+  place.textContent = state && !state.startsWith(":") ? state : `${place.dataset.name}${state}`;
+}
+
 /** Intervals come later; nothing else moves. @param {string[]} now @param {AbortSignal} signal */
 async function lookForIntervals(now, signal) {
   table.setAttribute("aria-busy", "false");
   for (;;) {
     const answer = await ask("predict", { offers: [now], interval: 0.95 }, signal);
     const ends = answer.predictions[0].intervals;
-    byId("intervals").textContent = ends ? "95 % interval" : answer.intervals === "not yet" ? "95 % interval: being computed" : answer.intervals.replace(/^none: /, "no intervals: ");
+    byId("intervals").dataset.state = ends ? "" : answer.intervals === "not yet" ? ": being computed" : answer.intervals.replace(/^none: /, "no intervals: ");
+    nameIntervals();
     if (ends) { showEnds(ends); return; }
     if (answer.intervals !== "not yet") return;
     await new Promise((resolve, reject) => {
