@@ -10,6 +10,7 @@ from typing import Any
 
 from rankstream._core.threads import one_blas_thread
 from rankstream.data.assortments import Assortments
+from rankstream.data.attributes import Attributes
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import contradiction
 from rankstream.estimation.methods import Method, make, pick
@@ -30,6 +31,7 @@ def estimate(
     *,
     method: str | Method = "auto",
     seed: int = 0,
+    attributes: Attributes | None = None,
     **settings: Any,
 ) -> Estimate[Any]:
     """Estimate a model from counts, from frequencies, or from an iterable that yields either once a round.
@@ -50,6 +52,9 @@ def estimate(
         ``methods.Nearest(gap=1e-6)``. ``Estimate.method`` is the method used.
     seed : int
         Random seed for ties between rankings and for starting points.
+    attributes : Attributes, optional
+        Attributes of the items (``read_attributes``), for maximum entropy: they help where choices are few, and the
+        model's ``with_items`` adds items that were never offered.
     **settings
         Settings of a method that is given by its name, such as ``gap=1e-6``.
 
@@ -63,7 +68,8 @@ def estimate(
     >>> len(sparse.model.rankings), sparse.certificate.gap <= 1e-3
     (3, True)
     """
-    return run_task(make_task(assortments, data, seed), method, **settings)
+    known = settings if attributes is None else settings | {"attributes": attributes}
+    return run_task(make_task(assortments, data, seed), method, **known)
 
 
 def run_task(task: Task, method: str | Method, tolerance: float | None = None, **settings: Any) -> Estimate[Any]:
