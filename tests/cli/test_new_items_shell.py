@@ -87,7 +87,7 @@ def test_decide_with_new_items(folder: Path) -> None:
                 "--data",
                 "choices.csv",
             ),
-            "no intervals for items that were never offered",
+            "no intervals for new items yet",
         ),
         (("fit", "choices.csv", "--attributes", "items.csv", "--method", "mnl"), "'mnl' has no setting 'attributes'"),
         (("fit", "choices.csv", "--attributes", "items.csv", "--by", "store"), "--attributes"),

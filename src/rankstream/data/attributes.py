@@ -64,7 +64,6 @@ class Attributes:
 
     @cached_property
     def _levels(self) -> dict[str, list[str]]:
-        """The levels of columns of words."""
         return {name: sorted(set(v)) for name, v in self.columns.items() if isinstance(v[0], str)}
 
     @cached_property
@@ -74,22 +73,9 @@ class Attributes:
     @cached_property
     def matrix(self) -> Vec:
         """A row for each item: standardised numbers, and for each level 1 or 0 less its share of the items."""
-        return np.array([self._code(row)[0] for row in zip(*self.columns.values(), strict=True)])
-
-    def _code(self, row: Sequence[Any]) -> tuple[list[float], list[str]]:
-        """Return the numbers of a row, and levels that no item has: they count as average."""
-        coded: list[float] = []
-        unknown: list[str] = []
-        for value, (name, values) in zip(row, self.columns.items(), strict=True):
-            levels = self._levels.get(name)
-            if levels is None:
-                coded.append((value - float(np.mean(values))) / float(np.std(values)))
-            elif value in levels:
-                coded += [(value == level) - values.count(level) / len(values) for level in levels]
-            else:
-                coded += [0.0] * len(levels)
-                unknown.append(f"{name} {value!r}")
-        return coded, unknown
+        cells = zip(*self.columns.values(), strict=True)
+        rows = {item: dict(zip(self.columns, row, strict=True)) for item, row in zip(self.items, cells, strict=True)}
+        return self.code(rows)[0]
 
     def among(self, items: Iterable[Label], optional: Iterable[Label] = ()) -> "Attributes":
         """Return the rows of these items alone; those that are ``optional`` may lack one."""
@@ -112,21 +98,23 @@ class Attributes:
         """
         numbers, sentences = [], []
         for item, row in rows.items():
-            coded, unknown = self._code([_cell(k, item, row.get(k), k not in self._levels) for k in self.columns])
+            coded: list[float] = []
+            for name, values in self.columns.items():
+                levels = self._levels.get(name)
+                value: Any = _cell(name, item, row.get(name), levels is None)
+                if levels is None:
+                    coded.append((value - float(np.mean(values))) / float(np.std(values)))
+                elif value in levels:
+                    coded += [(value == level) - values.count(level) / len(values) for level in levels]
+                else:
+                    coded += [0.0] * len(levels)
+                    sentences.append(f"No item of the fit has the {name} {value!r} of {item!r}: it counts as average.")
             numbers.append(coded)
-            sentences += [f"No item of the fit has the {level} of {item!r}: it counts as average." for level in unknown]
         return np.array(numbers), sentences
 
 
 def read_attributes(source: "str | os.PathLike[str] | Rows | Attributes") -> Attributes:
-    """Read a table of items and their attributes: a CSV file whose first column is the item, or a dict of dicts.
-
-    Examples
-    --------
-    >>> sizes = {"tea": {"size": 250}, "pie": {"size": 100}, "cake": {"size": 150}, "rum": {"size": 500}}
-    >>> read_attributes(sizes).items
-    ('tea', 'pie', 'cake', 'rum')
-    """
+    """Read a table of items and their attributes: a CSV file whose first column is the item, or a dict of dicts."""
     if isinstance(source, Attributes):
         return source
     rows = attribute_rows(source)

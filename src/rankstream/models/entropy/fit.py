@@ -136,8 +136,7 @@ def fit_max_entropy(
     watch : Watch
         Stops the fit at the point with the least gap so far; half the time is for the prior, a fifth for sampling.
     attributes : Attributes, optional
-        Attributes of all items but the outside option. With the prior ``"held-out"``, logits and classes with
-        part-worths join the guides, the Markov chain leaves, and the model's ``with_items`` adds new items.
+        Attributes of the items, for the prior ``"held-out"``: guides with part-worths join, the Markov chain leaves.
 
     Examples
     --------

@@ -157,6 +157,11 @@ def guides_with_attributes(table: Attributes) -> tuple[Guide, ...]:
     return (logit, *classes, *(guide for guide in GUIDES if guide is not CHAIN))
 
 
+def guides_by_name(table: Attributes | None = None) -> dict[str, Guide]:
+    """All guides that a saved model may name; those with attributes only with their table."""
+    return {guide.name: guide for guide in (*GUIDES, *PRICED, *(guides_with_attributes(table) if table else ()))}
+
+
 def guides_for(offers: Assortments, guides: Sequence[Guide] = GUIDES) -> Sequence[Guide]:
     """The guides that can be fitted to choices from these offers: all without an order.
 

@@ -8,16 +8,7 @@ import numpy as np
 from rankstream._core.types import Vec
 from rankstream.models.entropy.ensemble import Stack
 from rankstream.models.entropy.fit import EntropyFit
-from rankstream.models.entropy.guides import (
-    CHAIN,
-    GUIDES,
-    PRICED,
-    TASTE,
-    UNIFORM,
-    FittedGuide,
-    Guide,
-    guides_with_attributes,
-)
+from rankstream.models.entropy.guides import CHAIN, TASTE, UNIFORM, FittedGuide, Guide, guides_by_name
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
 from rankstream.models.parametric.falling_demand import FallingClassModel
@@ -42,7 +33,7 @@ def saved_fit(model: Any) -> EntropyFit | None:
         trust = None if trust is None else float(trust)
         misfit = float(noted["held_out_misfit"]) if "held_out_misfit" in noted else None
         table = None if model.extension is None else model.extension.attributes
-        known = {guide.name: guide for guide in (*GUIDES, *PRICED, *(guides_with_attributes(table) if table else ()))}
+        known = guides_by_name(table)
         guides, weights = _split(model.prior, known, {name: float(weight) for name, weight in noted["weights"].items()})
     except (KeyError, TypeError, ValueError, AttributeError):
         return None

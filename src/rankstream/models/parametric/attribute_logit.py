@@ -26,9 +26,10 @@ ATTRIBUTE, FREE_ITEM, CLASS_DEVIATION, ITEM_EFFECT = range(N_KINDS)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttributeModel(LatentClassModel):
-    """Classes of customers with ``attraction[k, i]`` proportional to ``exp(x_i @ part_worths[k] + effect_i)``."""
+    """Classes with ``attraction[k, i]`` proportional to ``exp(x_i @ part_worths[k] + effect_i)``, and their point."""
 
     part_worths: Vec
+    point: Vec
 
 
 def fit_attribute_logit(
@@ -52,9 +53,12 @@ def fit_attribute_logit(
     data = observed(counts)
     problem = _Problem(data, attributes, classes, smoothing)
     point = np.zeros(problem.size)
-    if start is not None or classes > 1:
-        logit = start or fit_attribute_logit(counts, attributes, smoothing=smoothing, tolerance=tolerance, watch=watch)
-        point = problem.point(logit, seed if start is None else None)
+    if hasattr(start, "point"):
+        point = start.point
+    elif classes > 1:  # around the logit
+        logit = fit_attribute_logit(counts, attributes, smoothing=smoothing, tolerance=tolerance, watch=watch)
+        point[classes:] = START_SPREAD * np.random.default_rng(seed).normal(size=len(problem.kinds))
+        point[classes:][problem.kinds != CLASS_DEVIATION] = logit.point[1:]
     limits = {"ftol": tolerance, "gtol": 1e-6, "maxiter": min(max_rounds, MAX_STEPS)}
     variances, steps, converged = np.ones(N_KINDS), 0, False
     for _ in range(MAX_VARIANCE_ROUNDS):
@@ -72,7 +76,7 @@ def fit_attribute_logit(
     shares = mixed_shares(mixture, attraction, data.assortments.indptr, data.assortments.members)
     return AttributeModel(
         **fit_facts(data, shares, steps, converged), n_parameters=problem.size - 1, mixture=mixture,
-        attraction=attraction, part_worths=problem.part_worths(point),
+        attraction=attraction, part_worths=problem.part_worths(point), point=point,
     )  # fmt: skip
 
 
@@ -95,18 +99,6 @@ class _Problem:
         self.kinds = np.concatenate([common, np.repeat([CLASS_DEVIATION, ITEM_EFFECT], sizes)])
         self.size = classes + len(self.kinds)
         self.offered, self.chosen = with_imaginary_offer(data, smoothing)
-
-    def point(self, model: LatentClassModel, seed: int | None) -> Vec:
-        """Return the point nearest to a mixture; with a seed, classes with random coefficients around a logit."""
-        utility = np.log(np.maximum(np.broadcast_to(model.attraction, self.design.shape[:2]), 1e-12))
-        logs = np.log(np.maximum(np.broadcast_to(model.mixture, self.classes), 1e-12))
-        constants = np.kron(np.eye(self.classes), np.ones((utility.shape[1], 1)))  # utilities are known up to these
-        design = np.hstack([self.design.reshape(utility.size, -1), constants])
-        point = np.concatenate([logs, np.linalg.lstsq(design, utility.ravel(), rcond=None)[0][: -self.classes]])
-        if seed is not None:
-            own = self.classes + np.flatnonzero(self.kinds == CLASS_DEVIATION)
-            point[own] += np.random.default_rng(seed).normal(scale=START_SPREAD, size=len(own))
-        return point
 
     def part_worths(self, point: Vec) -> Vec:
         """Return the coefficients of attributes, a row for each class."""
