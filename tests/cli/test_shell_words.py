@@ -64,6 +64,15 @@ def test_flags_have_no_type_and_seeds_say_what_for(folder: Path, command: str) -
         assert not re.search(r"\b(so many|tells?|told|holds?)\b", text.replace("--holdout", "")), text
 
 
+@pytest.mark.parametrize(
+    ("words", "first", "second"), [(["serve", "token", "create"], "--market", "--may"), (["plot"], "--out", "--kind")]
+)
+def test_required_options_come_first(folder: Path, words: list[str], first: str, second: str) -> None:
+    text = run(*words, "--help", cwd=folder).stdout.partition("Options")[2]
+    assert 0 <= text.find(f"{first} ") < text.find(f"{second} ")
+    assert "list[" not in text
+
+
 def test_names_nearly_right_are_asked_about(folder: Path) -> None:
     for words in (
         ["predict", "model.json", "--offer", "oat milc;no"],
