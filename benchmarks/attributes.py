@@ -73,7 +73,8 @@ def make_market(truth: str, seed: int) -> Market:
 
 def draw_offers(random: np.random.Generator, number: int, always: str | None, never: str | None) -> Assortments:
     """Different random offers of up to five items and nothing."""
-    others, drawn = [item for item in ITEMS if item not in (always, never)], {}
+    others = [item for item in ITEMS if item not in (always, never)]
+    drawn: dict[tuple[str, ...], bool] = {}
     while len(drawn) < number:
         picked = random.choice(others, size=random.integers(1, MAX_SIZE + 1 - (always is not None)), replace=False)
         drawn[tuple(sorted([*picked.tolist(), *([] if always is None else [always])]))] = True
@@ -107,6 +108,7 @@ def compare_new(truth: str, choices: int, seed: int) -> list[float]:
     rest = Assortments(offers.offers, [item for item in offers.items if item != new])
     model = rs.estimate(ChoiceCounts(rest, drawn.tallies), method="max-entropy", attributes=market.table).model
     assert isinstance(model, EntropyModel)
+    assert model.extension is not None
     place, test = ITEMS.index(new), draw_offers(random, N_TEST, new, None)
     row = {new: {name: values[place] for name, values in market.table.columns.items()}}
     table, none = model.extension.attributes, np.zeros_like(model.extension.part_worths)

@@ -66,7 +66,7 @@ def test_new_items_are_coded_as_the_table_is_and_unknown_levels_are_average(tmp_
 
 
 def test_items_with_the_same_attributes_are_allowed() -> None:
-    table = Attributes(["a", "b", "c", "d"], {"size": [1, 1, 2, 2]})
+    table = Attributes(("a", "b", "c", "d"), {"size": [1, 1, 2, 2]})
     assert table.matrix[0].tolist() == table.matrix[1].tolist()
 
 

@@ -41,7 +41,8 @@ def a_market(worth: Vec, seed: int, choices: int, n_offers: int = 20) -> ChoiceC
 
 def worths(table: Attributes, part_worths: Any, effect: float, seed: int) -> Vec:
     noise = effect * np.random.default_rng(seed).normal(size=8)
-    return np.exp(np.append(table.matrix @ np.array(part_worths) + noise, 0.5))
+    worth: Vec = np.exp(np.append(table.matrix @ np.array(part_worths) + noise, 0.5))
+    return worth
 
 
 def height(problem: _Problem, point: Vec, counts: ChoiceCounts, table: Attributes, precision: Vec) -> float:

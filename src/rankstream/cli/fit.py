@@ -90,8 +90,8 @@ def fit(
     if by is not None or reading.category is not None:
         from rankstream.cli.markets import fit_markets, refuse
 
-        options = {"--tolerance": tolerance, "--offer": offer, "--since": since, "--half-life": half_life}
-        options |= {"--attributes": attributes}
+        options: dict[str, Any] = {"--tolerance": tolerance, "--offer": offer, "--attributes": attributes}
+        options |= {"--since": since, "--half-life": half_life}
         options |= {"Several shares in --outside-share": len(shares) > 1, "--budget": budget, "--timeout": timeout}
         refuse("many markets", options)
         how = {"method": method, "n_jobs": jobs, "out": out or Path("models"), "pool": pool, "seed": seed}

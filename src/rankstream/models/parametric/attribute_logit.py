@@ -53,7 +53,7 @@ def fit_attribute_logit(
     data = observed(counts)
     problem = _Problem(data, attributes, classes, smoothing)
     point = np.zeros(problem.size)
-    if hasattr(start, "point"):
+    if isinstance(start, AttributeModel):
         point = start.point
     elif classes > 1:  # around the logit
         logit = fit_attribute_logit(counts, attributes, smoothing=smoothing, tolerance=tolerance, watch=watch)
