@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from rankstream._core.terminal import plural
 from rankstream._core.types import Label, Mask
 from rankstream._core.watch import Watch
 from rankstream.data.counts import ChoiceCounts
@@ -14,11 +15,6 @@ from rankstream.decide.problem.offers import OfferProblem
 
 MAX_NEAR_ITEMS = 2
 """An offer that differs in more items than this (one swap) from every offer in the data is an extrapolation."""
-
-
-def counted(number: float, noun: str) -> str:
-    """Return a number with its noun, in the singular or the plural."""
-    return f"{number:,.12g} {noun}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True)
@@ -63,11 +59,11 @@ class Nearness:
         'It was shown 312 times.'
         """
         if self.shown:
-            return f"It was shown {counted(self.shown, 'time')}."
-        text = f"Never shown: the nearest offer in the data differs in {counted(self.differs, 'item')}."
+            return f"It was shown {plural(self.shown, 'time')}."
+        text = f"Never shown: the nearest offer in the data differs in {plural(self.differs, 'item')}."
         if not self.fewest <= self.size <= self.most:
             had = f"{self.fewest}" if self.fewest == self.most else f"{self.fewest} to {self.most}"
-            text += f" It has {counted(self.size, 'item')}; offers in the data had {had}."
+            text += f" It has {plural(self.size, 'item')}; offers in the data had {had}."
         return text
 
 

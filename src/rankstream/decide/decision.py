@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from rankstream._core.terminal import plural
 from rankstream._core.types import Label, Mask
 from rankstream._core.watch import Deadline
-from rankstream.decide.context import Context, counted
+from rankstream.decide.context import Context
 from rankstream.decide.moves import least_gain, mask_of, single_changes
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import OfferProblem
@@ -164,8 +165,8 @@ class Units:
 
     Examples
     --------
-    >>> Units(currency="EUR").amount(0.65437), Units(1).per(0.65437), Units().change(-0.0123)
-    ('65.44 EUR', '0.6544 per customer', '-1.23')
+    >>> Units(currency="EUR").amount(154.2371), Units(1).per(0.65437), Units().change(-0.0123)
+    ('15420 EUR', '0.6544 per customer', '-1.23')
     """
 
     customers: int = 100
@@ -173,7 +174,7 @@ class Units:
 
     def amount(self, value: float, form: str = ".4g") -> str:
         """Return a value without its unit of customers."""
-        return f"{self.customers * value:{form}}{self.currency and ' '}{self.currency}"
+        return f"{self._digits(value, form)}{self.currency and ' '}{self.currency}"
 
     def change(self, value: float) -> str:
         """Return a difference, with its sign."""
@@ -184,9 +185,13 @@ class Units:
         many = "customer" if self.customers == 1 else f"{self.customers:,} customers"
         return f"{self.amount(value)} per {many}"
 
-    def ends(self, ends: tuple[float, float] | None, form: str = ".4g") -> str:
+    def ends(self, ends: tuple[float, float] | None, form: str = ".3g") -> str:
         """Return an interval in brackets; empty without one."""
-        return "" if ends is None else f" [{self.customers * ends[0]:{form}}, {self.customers * ends[1]:{form}}]"
+        return "" if ends is None else f" [{self._digits(ends[0], form)}, {self._digits(ends[1], form)}]"
+
+    def _digits(self, value: float, form: str) -> str:
+        text = f"{self.customers * value:{form}}"
+        return text if "e" not in text else f"{float(text):{form[:-2].rstrip('.')}.12g}"  # 15420, not 1.542e+04
 
 
 PER_100 = Units()
@@ -228,10 +233,10 @@ def change_lines(found: Decision, units: Units = PER_100) -> list[str]:
     around = found.context
     if around is None or around.present is None:
         return []
-    often = f" (shown {counted(around.present_shown, 'time')})" if around.present_shown else ""
+    often = f" (shown {plural(around.present_shown, 'time')})" if around.present_shown else ""
     lines = [f"Present offer{often}: {named(around.present)}: {units.per(around.present_value)}"]
     pays = [change for change in around.changes if change.gain > least_gain(found.problem)]
-    left = f" ({counted(around.unvalued, 'less likely one')} not valued in time)" if around.unvalued else ""
+    left = f" ({plural(around.unvalued, 'less likely one')} not valued in time)" if around.unvalued else ""
     if not pays:
         return [*lines, f"No single change to it would earn more{left}."]
     lines.append(f"Best single changes to it{left}:")
