@@ -165,8 +165,8 @@ class Units:
 
     Examples
     --------
-    >>> Units(currency="EUR").amount(0.65437), Units(1).per(0.65437), Units().change(-0.0123)
-    ('65.44 EUR', '0.6544 per customer', '-1.23')
+    >>> Units(currency="EUR").amount(154.2371), Units(1).per(0.65437), Units().change(-0.0123)
+    ('15420 EUR', '0.6544 per customer', '-1.23')
     """
 
     customers: int = 100
@@ -174,7 +174,7 @@ class Units:
 
     def amount(self, value: float, form: str = ".4g") -> str:
         """Return a value without its unit of customers."""
-        return f"{self.customers * value:{form}}{self.currency and ' '}{self.currency}"
+        return f"{self._digits(value, form)}{self.currency and ' '}{self.currency}"
 
     def change(self, value: float) -> str:
         """Return a difference, with its sign."""
@@ -185,9 +185,13 @@ class Units:
         many = "customer" if self.customers == 1 else f"{self.customers:,} customers"
         return f"{self.amount(value)} per {many}"
 
-    def ends(self, ends: tuple[float, float] | None, form: str = ".4g") -> str:
+    def ends(self, ends: tuple[float, float] | None, form: str = ".3g") -> str:
         """Return an interval in brackets; empty without one."""
-        return "" if ends is None else f" [{self.customers * ends[0]:{form}}, {self.customers * ends[1]:{form}}]"
+        return "" if ends is None else f" [{self._digits(ends[0], form)}, {self._digits(ends[1], form)}]"
+
+    def _digits(self, value: float, form: str) -> str:
+        text = f"{self.customers * value:{form}}"
+        return text if "e" not in text else f"{float(text):{form[:-2].rstrip('.')}.12g}"  # 15420, not 1.542e+04
 
 
 PER_100 = Units()
