@@ -132,7 +132,7 @@ def test_the_first_tab_says_what_sells_what_to_change_and_what_that_is_worth(see
     page.locator(".tabs a[href='#overview']").click()
     page.locator("#advice .figure", has_text=re.compile(r"^\+[\d.]+ EUR per 100 customers$")).wait_for()
     page.locator("#advice li.added", has_text="Add cake").wait_for()
-    page.locator("#advice-ends", has_text=re.compile(r"\[[\d.]+, [\d.]+\]")).wait_for()  # how sure, later
+    page.locator("#advice-ends", has_text=re.compile(r"\[-?[\d.]+, [\d.]+\]")).wait_for()  # how sure, later
 
 
 def test_a_chip_explains_itself(see: Callable[..., Seen]) -> None:

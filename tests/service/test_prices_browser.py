@@ -98,7 +98,7 @@ def test_demand_has_bands_and_best_prices_follow_the_costs(browser: Any, kiosk: 
     seen = Seen(browser, kiosk.url)
     page = seen.open("/markets/kiosk")
     show(page, "prices")
-    page.locator("#prices figure[data-kind=demand][data-values*='\"low\"'] svg").wait_for()  # once refits are there
+    page.locator("#prices figure[data-kind=demand][data-values*='\"low\"'] svg.plot").wait_for()  # after the refits
     values = json.loads(page.locator("#prices figure[data-kind=demand]").get_attribute("data-values"))
     points = [one for one in values["points"] if one["item"] == "tea"]
     assert [one["price"] for one in points] == LEVELS["tea"]

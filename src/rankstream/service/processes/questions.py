@@ -116,13 +116,13 @@ class Answerer:
         """The offer that earns most."""
         model, deadline = self.model(question), search_deadline(question)
         found = best_offer(model, watch=deadline, **said_of(question, model))
-        return found.to_json() | notes_on(model, question, deadline)
+        return found.to_json() | notes_on(model, question, deadline.stopped and not found.proven)
 
     def next_offer(self, question: dict[str, Any]) -> dict[str, Any]:
         """Return the offer to try next, given the counts behind the model."""
         (_, counts), deadline = self.learned(question), search_deadline(question)
         found = next_offer(counts, watch=deadline, **said_of(question, counts.assortments))
-        return found.to_json() | notes_on(self.model(question), question, deadline)
+        return found.to_json() | notes_on(self.model(question), question, deadline.stopped)
 
     def counts(self, question: dict[str, Any]) -> list[dict[str, Any]]:
         """Return how often each item of each offer was chosen; faded choices count for less."""
@@ -152,9 +152,9 @@ def search_deadline(question: dict[str, Any]) -> Deadline:
     return Deadline(inf, timeout=max(MIN_SEARCH_SECONDS, question["asked"] + SEARCH_SECONDS - monotonic()))
 
 
-def notes_on(model: Any, question: dict[str, Any], deadline: Deadline) -> dict[str, Any]:
-    """Return the warnings of a model, the name of its intervals, and whether a search ended early."""
-    note = ENDED.format(monotonic() - question["asked"]) if deadline.stopped else ""
+def notes_on(model: Any, question: dict[str, Any], ended: bool) -> dict[str, Any]:
+    """Return the warnings of a model, the name of its intervals, and a sentence if a search ended early."""
+    note = ENDED.format(monotonic() - question["asked"]) if ended else ""
     return {"warnings": fit_warnings(model.about), "interval_name": interval_words(model.about), "note": note}
 
 

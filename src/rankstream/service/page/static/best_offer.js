@@ -2,11 +2,10 @@
 // Best offer: margins and constraints in, the offer that earns most beside today's, and what is proven of it.
 
 import { sizes } from "./charts.js";
-import { amount, ask, byId, element, isAbort, items, Refused } from "./server.js";
-import { remember, shelf, told } from "./memory.js";
+import { amount, ask, byId, CUSTOMERS, element, isAbort, items, Refused } from "./server.js";
+import { earned, money, remember, shelf, told } from "./memory.js";
 import { tick } from "./what_if.js";
 
-const CUSTOMERS = 100;
 const TRIES = 5; // questions to a busy server before it is given up
 const LOOK = 2500; // milliseconds until intervals are looked for again
 const free = items.filter((item) => !item.always), nothing = items.find((item) => item.always);
@@ -19,9 +18,6 @@ let asked = null;
 
 /** A number as people type it, with a comma or a point. @param {string} text */
 const numberIn = (text) => (text.trim() === "" ? NaN : Number(text.trim().replace(",", ".")));
-
-/** @param {number} value */
-const money = (value) => `${amount(CUSTOMERS * value)}${told.currency ? ` ${told.currency}` : ""}`;
 
 /** What is typed, by item. */
 function margins() {
@@ -61,19 +57,6 @@ function constraints(given) {
 
 /** Today's shelf without the outside option. */
 const present = () => shelf(usual).filter((label) => label !== nothing?.label);
-
-/** What each item earns at each of its prices. @param {Record<string, number>} given */
-function earned(given) {
-  /** @type {Record<string, number>} */
-  const found = {};
-  for (const item of free) {
-    item.levels.forEach((label, place) => {
-      const own = given[item.label] ?? 0;
-      found[label.trim()] = item.prices.length ? Number(item.prices[place]) - own : own;
-    });
-  }
-  return found;
-}
 
 /** Ask, and ask again where the server had no time for it. @param {string} how @param {any} body @param {AbortSignal} signal */
 async function patiently(how, body, signal) {
@@ -129,7 +112,8 @@ export async function advise() {
         element("p", { class: "note" }, `Against today's shelf; ${decision.proven ? "proven best by this model" : "the best that was found"}. `, link("Both offers side by side"))]));
     if (byId("advice-ends")) {
       await lookForIntervals(offer, given, signal, (_, then, why) => {
-        byId("advice-ends").textContent = then ? `95 % interval ${ends(then.gain)}${certainty(then.gain)}.` : `How sure that is: ${why}.`;
+        byId("advice").classList.toggle("unsure", Boolean(then) && then.gain[0] <= 0);
+        byId("advice-ends").textContent = then ? `95 % interval ${ends(then.gain)}${certainty(then.gain)}.${caution(then.gain)}` : `How sure that is: ${why}.`;
       });
     }
   } catch (error) {
@@ -230,6 +214,9 @@ const ends = (pair) => `[${amount(CUSTOMERS * pair[0])}, ${amount(CUSTOMERS * pa
 
 /** Whether a gain is clear. @param {[number, number]} gain */
 const certainty = (gain) => (gain[0] > 0 ? ", a clear gain" : ", within noise");
+
+/** What to make of that. @param {[number, number]} gain */
+const caution = (gain) => (gain[0] > 0 ? "" : " Try it in one place first.");
 
 /**
  * How sure the worth of today's shelf and of another offer is; it comes later, and until then the reason why not.
