@@ -67,6 +67,7 @@ lint: setup site ## check style, types and the direction of imports, and build t
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest --quiet tests/service/test_page_scripts.py  # types of scripts; says why not if Node is missing
 
 oldest: ## try the package with the oldest allowed version of every dependency
 	$(PYTHON) -m venv --clear build/oldest

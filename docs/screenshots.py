@@ -106,7 +106,7 @@ def open_stores(browser: Browser, folder: Path) -> None:
         page.get_by_label("From a file").set_input_files(folder / "items.csv")
         page.get_by_label("Currency").fill("EUR")
         page.locator(".tabs a[href='#overview']").click()
-        page.locator("#advice .figure").wait_for()
+        page.locator("#advice-ends", has_text="[").wait_for()  # how sure the gain is
         page.locator("#overview figure[data-kind]:not(:has(svg)):visible").first.wait_for(state="detached")
         whole_page(page, "page-overview.png")
         page.close()

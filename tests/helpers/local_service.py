@@ -74,7 +74,7 @@ class Shop:
     def __init__(self, folder: Path, options: Options) -> None:
         self.folder = folder
         self.service = Service(folder, options)
-        self.service.quick, self.service.slow = AtOnce(folder), AtOnce(folder)
+        self.service.quick, self.service.slow, self.service.search = (AtOnce(folder) for _ in range(3))
         self.http = Requests(make_app(self.service))
 
     def send(self, market: str, records: Any, **headers: str) -> Any:

@@ -1,6 +1,7 @@
 """The list of markets in a real browser: an overview that can be sorted, and a place to drop files on."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,16 @@ def test_all_markets_are_seen_at_once_and_sorted(seen: Seen) -> None:
 
 def test_a_file_is_dropped_corrected_and_becomes_a_market(seen: Seen, served: Served) -> None:
     page = opened(seen)
+    held = dict[str, Any]()  # the first question of each kind takes long
+
+    def hold(route: Any) -> None:
+        kind = route.request.url.rpartition("/")[2]
+        route.continue_() if kind in held else held.update({kind: route})
+
+    page.route(re.compile("/page/.*/(reading|import)$"), hold)
     page.evaluate(DROP, ["may 2026.csv", CHOICES])
+    page.locator("#drop-state", has_text="Reading the file").wait_for()  # it says that it is working
+    held["reading"].continue_()
     page.locator("#preview-problem", has_text="has no column").wait_for()
     assert page.locator("#sample tbody tr").count() == 20
     assert page.locator("#import").is_disabled()
@@ -100,6 +110,8 @@ def test_a_file_is_dropped_corrected_and_becomes_a_market(seen: Seen, served: Se
     name.fill("May")
     name.blur()
     page.locator("#import:not([disabled])").press("Enter")
+    page.locator("#import-state", has_text="Building the market").wait_for()
+    held["import"].continue_()
     page.get_by_role("heading", name="May", exact=True).wait_for()
     page.locator("body[data-begun]").wait_for()
     assert "300 choices" in page.locator("#status").inner_text()

@@ -2,12 +2,13 @@
 
 import asyncio
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
 
 from local_service import CAFE, PIE, Shop, drawn, shop
-from rankstream import Assortments, ChoiceCounts
+from rankstream import Assortments, ChoiceCounts, RankingModel
 from rankstream.decide import best_offer
 from rankstream.service import intervals
 from rankstream.service.intervals import Intervals, Refits
@@ -88,12 +89,32 @@ def test_a_search_ends_by_the_clock_where_the_machine_is_busy(cafe: Shop, monkey
         return best_offer(model, watch=watch, **said)
 
     monkeypatch.setattr(questions, "best_offer", search)
+    monkeypatch.setattr(questions, "MIN_SEARCH_SECONDS", 0.0)
     question = {"margins": {"tea": 1.0, "pie": 3.0, "cake": 2.0}, "no_choice": "nothing"}
     for seconds in (0.0, 1e6):
         monkeypatch.setattr(questions, "SEARCH_SECONDS", seconds)
-        assert ask(cafe, "cafe", "decide", question).status_code == 200
+        assert ask(cafe, "cafe", "decide", question).json()["decision"]["note"] == ""  # it is proven best
         assert ask(cafe, "cafe", "next-offer", question).status_code == 200
     assert [watch("searching") for watch in watches] == [True, False]
+
+
+def test_a_search_counts_the_time_that_its_question_waited() -> None:
+    now = monotonic()
+    assert questions.search_deadline({"asked": now}).timeout == pytest.approx(questions.SEARCH_SECONDS, abs=1.0)
+    assert questions.search_deadline({"asked": now - 15.0}).timeout == pytest.approx(5.0, abs=1.0)
+    late = questions.search_deadline({"asked": now - 500.0})
+    assert late.timeout == questions.MIN_SEARCH_SECONDS
+    model = RankingModel(["tea", "no"], [("tea", "no")], [1.0])
+    assert questions.notes_on(model, {"asked": now - 500.0}, ended=False)["note"] == ""
+    note = questions.notes_on(model, {"asked": now - 500.0}, ended=True)["note"]
+    assert note == "The server is busy, so the search ended after 500 s: this is the best offer so far."
+
+
+def test_a_search_waits_for_no_panels(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = {"margins": {"tea": 1.0, "pie": 3.0, "cake": 2.0}, "no_choice": "nothing"}
+    monkeypatch.setattr(cafe.service.slow, "ask", lambda _: pytest.fail("behind the panels"))
+    for word in ("decide", "next-offer"):
+        assert ask(cafe, "cafe", word, question).status_code == 200
 
 
 @pytest.mark.parametrize("settings", [{"half_life": 50}, {"window": 60}, {"detect": True}])

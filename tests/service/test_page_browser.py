@@ -1,6 +1,7 @@
 """The pages in a real browser: they load, stay live, answer what if, and can be used by everybody."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -20,6 +21,7 @@ from waits import LONG, patient_client, wait_for
 
 __all__ = ["axe", "browser"]
 pytestmark = needs_browser
+MARGINS = {"tea": 1.0, "pie": 3.0, "cake": 2.0}
 ODD = [{"offered": [*HOSTILE[place:], "nothing"], "chosen": HOSTILE[-1]} for place in range(4) for _ in range(9)]
 
 
@@ -29,9 +31,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, s
     found = Served(folder)
     token = tokens.create(folder, ["*"], ["write", "read", "manage"])
     with patient_client(found.url, token) as client:
-        for market, records in (("cafe", CAFE * 3), ("odd", ODD)):
+        for market, records in (("cafe", CAFE * 3), ("bar", CAFE * 3), ("odd", ODD)):
             client.send(market, records)
             client.settings(market, served="sparse", no_choice="nothing")
+        client.send("kiosk", [{"offered": ["tea", "nothing"], "chosen": "tea"}] * 40)  # a single offer
         wait_for(lambda: all(one["learned"] == one["records"] and one["kind"] for one in client.markets()))
     yield found, token
     assert found.stop() == 0
@@ -112,6 +115,24 @@ def test_any_two_periods_are_compared(see: Callable[..., Seen]) -> None:
             low, high = (float(end) for end in cell.split("[")[1].rstrip("]").split(", "))
             assert float(cell.split(" %")[0]) == pytest.approx(share, abs=0.06)
             assert low < share < high
+
+
+def test_the_first_tab_says_what_sells_what_to_change_and_what_that_is_worth(see: Callable[..., Seen]) -> None:
+    page = see().open("/markets/bar")
+    show(page, "overview")
+    page.locator("#advice", has_text="Enter what a sale earns").wait_for()  # no margins
+    found = page.locator(".findings p").all_inner_texts()
+    assert len(found) > 3
+    assert re.match(r"tea sells most: 33\.3 % \[.*\] of all visits\.", found[0])
+    assert re.search(r"When \w+ is out of stock, \d+\.\d % .*of its buyers leave without buying", found[2])
+    show(page, "best-offer")
+    for item, margin in MARGINS.items():
+        page.get_by_label(f"Margin of {item}").fill(str(margin))
+    page.get_by_label("Currency").fill("EUR")
+    page.locator(".tabs a[href='#overview']").click()
+    page.locator("#advice .figure", has_text=re.compile(r"^\+[\d.]+ EUR per 100 customers$")).wait_for()
+    page.locator("#advice li.added", has_text="Add cake").wait_for()
+    page.locator("#advice-ends", has_text=re.compile(r"\[-?[\d.]+, [\d.]+\]")).wait_for()  # how sure, later
 
 
 def test_a_chip_explains_itself(see: Callable[..., Seen]) -> None:
@@ -217,9 +238,8 @@ def test_a_baseline_and_presets(see: Callable[..., Seen]) -> None:
 def test_the_best_offer_is_compared_taken_over_and_downloaded(
     see: Callable[..., Seen], served: tuple[Served, str], tmp_path: Path
 ) -> None:
-    margins = {"tea": 1.0, "pie": 3.0, "cake": 2.0}
     with patient_client(served[0].url, served[1]) as client:
-        best = client.decide("cafe", margins, no_choice="nothing")
+        best = client.decide("cafe", MARGINS, no_choice="nothing")
     page = see().open("/markets/cafe")
     show(page, "best-offer")
     page.get_by_label("Margin of tea").fill("")  # another test may have left one
@@ -228,7 +248,7 @@ def test_the_best_offer_is_compared_taken_over_and_downloaded(
     (tmp_path / "costs.csv").write_text("item,price,unit_cost\npie,5.5,1.5\n")
     page.get_by_label("From a file").set_input_files(tmp_path / "costs.csv")
     wait_for_value(page.get_by_label("Margin of pie"), "4")  # the price less the cost, never the price
-    (tmp_path / "items.csv").write_text("item;margin\n" + "".join(f"{item};{one}\n" for item, one in margins.items()))
+    (tmp_path / "items.csv").write_text("item;margin\n" + "".join(f"{item};{one}\n" for item, one in MARGINS.items()))
     page.get_by_label("From a file").set_input_files(tmp_path / "items.csv")
     wait_for_value(page.get_by_label("Margin of pie"), "3.0")
     page.get_by_label("Currency").fill("EUR")
@@ -253,6 +273,46 @@ def test_the_best_offer_is_compared_taken_over_and_downloaded(
     page.get_by_label("At least").fill("many")
     page.get_by_role("button", name="Find the best offer").click()
     page.get_by_text("is not a whole number").wait_for()
+
+
+def test_constraints_are_kept_and_both_offers_are_valued(see: Callable[..., Seen], served: tuple[Served, str]) -> None:
+    with patient_client(served[0].url, served[1]) as client:
+        best = client.decide("bar", MARGINS, no_choice="nothing", must=["tea"], never=["cake"], at_most=2)
+    page = see().open("/markets/bar")
+    show(page, "best-offer")
+    for item, margin in MARGINS.items():
+        page.get_by_label(f"Margin of {item}").fill(str(margin))
+    page.get_by_label("tea in the offer").select_option("must")
+    page.get_by_label("cake in the offer").select_option("never")
+    page.get_by_label("at most", exact=False).first.fill("2")
+    answers = list[Any]()
+
+    def change(route: Any) -> None:
+        """Answer as the server does at first, then as if the search had ended without a proof."""
+        answer = route.fetch()
+        content = answer.json()
+        answers.append(content["decision"])
+        if len(answers) > 1:
+            content["decision"] |= {"proven": False, "bound": 9.87, "note": "The search ended early."}
+        route.fulfill(response=answer, json=content)
+
+    page.route("**/page/bar/decide", change)
+    page.get_by_role("button", name="Find the best offer").click()
+    today, proposed = (page.locator(".pair > div", has_text=title) for title in ("Today", "Proposed"))
+    proposed.wait_for()
+    assert set(proposed.locator("li").all_inner_texts()) == set(best["offer"])
+    assert set(today.locator("li").all_inner_texts()) == set(answers[0]["context"]["present"])
+    for one in (today, proposed):  # what each earns, and how sure that is, later
+        assert re.fullmatch(r"[\d.]+.*", one.locator(".figure").inner_text())
+        one.locator(".note", has_text=re.compile(r"per 100 customers \[[\d.]+, [\d.]+\]")).wait_for()
+    sizes = page.locator("#decision figure")
+    sizes.locator("svg").wait_for()
+    sizes.locator("summary").click()
+    rows = sizes.locator("tbody tr").all_inner_texts()
+    assert [row.split("\t")[0] for row in rows] == list(answers[0]["by_size"])
+    page.get_by_role("button", name="Find the best offer").click()
+    page.locator("#proof", has_text="The search ended early.").wait_for()
+    assert "It is not proven best: the proven limit is 987" in page.locator("#proof").inner_text()
 
 
 def test_a_busy_server_is_asked_again_and_the_page_says_so(see: Callable[..., Seen]) -> None:
@@ -299,6 +359,60 @@ def test_margins_are_remembered_here_and_on_the_server(see: Callable[..., Seen])
     wait_for_value(page.locator("#margins input").first, "1.25")
     page.evaluate("localStorage.setItem('rankstream odd', 'no JSON')")
     wait_for_value(other.open("/markets/odd").locator("#margins input").first, "1.25")
+
+
+def test_the_shelf_and_the_currency_are_remembered(see: Callable[..., Seen]) -> None:
+    seen = see()
+    page = seen.open("/markets/bar")
+    show(page, "what-if")
+    page.get_by_role("checkbox", name="pie").uncheck()
+    answered(page)
+    with page.expect_response(lambda found: found.request.method == "PUT"):
+        page.get_by_role("button", name="Save as today's shelf").click()
+    show(page, "best-offer")
+    with page.expect_response(lambda found: found.request.method == "PUT"):
+        page.get_by_label("Currency").fill("CHF")
+    for one in (seen, see()):  # this browser, and another one
+        page = one.open("/markets/bar")
+        wait_for_value(page.get_by_label("Currency"), "CHF")
+        show(page, "what-if")
+        page.get_by_role("button", name="All").click()
+        page.get_by_role("button", name="Today's shelf", exact=True).click()
+        assert not page.get_by_role("checkbox", name="pie").is_checked()
+        assert page.get_by_role("checkbox", name="cake").is_checked()
+    page.get_by_role("button", name="All").click()
+    with page.expect_response(lambda found: found.request.method == "PUT"):
+        page.get_by_role("button", name="Save as today's shelf").click()
+
+
+def test_model_counts_and_report_are_downloaded(see: Callable[..., Seen]) -> None:
+    seen = see()
+    page = seen.open("/markets/cafe")
+    show(page, "data")
+    texts = {}
+    for name in ("Model", "Counts", "Report"):
+        with page.expect_download() as saved:
+            page.get_by_role("link", name=name, exact=True).click()
+            if name == "Report":  # which takes some seconds
+                page.locator("#making", has_text="Writing the report").wait_for()
+        texts[name] = saved.value.path().read_text()
+    assert json.loads(texts["Model"])["format"].startswith("rankstream")
+    assert json.loads(texts["Counts"].splitlines()[0])["chosen"]
+    assert "What customers choose: cafe" in texts["Report"]
+    page.locator("#making:empty").wait_for(state="attached")
+    busy = '<p role="alert">It is busy.</p>'
+    page.route("**/page/cafe/report", lambda route: route.fulfill(status=503, body=busy, content_type="text/html"))
+    page.get_by_role("link", name="Report", exact=True).click()
+    page.locator("#making", has_text="It is busy.").wait_for()
+    seen.said = [text for text in seen.said if "503" not in text]
+
+
+def test_a_market_of_one_offer_says_what_is_missing(see: Callable[..., Seen]) -> None:
+    page = see().open("/markets/kiosk")
+    page.locator(".notice", has_text="All choices are from one offer.").wait_for()
+    for tab in TABS:
+        show(page, tab)
+    show(page, "prices").get_by_text("This market has no prices").wait_for()
 
 
 def test_a_keyboard_is_enough(see: Callable[..., Seen]) -> None:
@@ -355,6 +469,34 @@ def test_nothing_is_wider_than_the_screen(see: Callable[..., Seen], width: int, 
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 26)"
         assert dark == (scheme == "dark")
     seen.said = [text for text in seen.said if "404" not in text]  # there is no market 'none'
+
+
+CARDS = """(tab) => [...document.querySelectorAll(`#${tab} .card`)].filter((one) => one.checkVisibility())
+  .map((one) => one.getBoundingClientRect()).map((box) => [box.left, box.top, box.right, box.bottom])"""
+SCROLLING = """() => [...document.querySelectorAll("main *")].filter((one) => one.checkVisibility()
+  && /auto|scroll/.test(getComputedStyle(one).overflow)
+  && (one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1))
+  .map((one) => one.outerHTML.slice(0, 200))"""
+
+
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_the_whole_width_is_used(see: Callable[..., Seen], width: int) -> None:
+    page = see(width).open("/markets/cafe")
+    for tab in TABS:
+        show(page, tab)
+        left, _, right, _ = zip(*page.evaluate(CARDS, tab), strict=True)
+        assert max(right) - min(left) > 0.95 * width, tab
+
+
+def test_no_box_scrolls_within_the_page_on_a_phone(see: Callable[..., Seen]) -> None:
+    seen = see(390)
+    for path in ("/", "/markets/cafe", "/markets/odd"):
+        page = seen.open(path)
+        for tab in TABS if path != "/" else ("",):
+            if tab:
+                show(page, tab)
+            page.evaluate("document.querySelectorAll('figure details').forEach((one) => { one.open = true; })")
+            assert page.evaluate(SCROLLING) == [], (path, tab)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

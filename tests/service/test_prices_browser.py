@@ -1,5 +1,6 @@
 """Prices on the page in a real browser: ticks and price levels move the shares, with and without a script."""
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -70,6 +71,50 @@ def test_ticks_and_prices_move_the_shares(browser: Any, kiosk: Served) -> None:
     show(page, "prices")
     page.locator("#best-prices tr", has_text="tea").wait_for()
     page.get_by_text("Price elasticity").first.wait_for()
+    seen.close()
+
+
+def test_a_slider_is_moved_and_the_address_has_its_price(browser: Any, kiosk: Served) -> None:
+    seen = Seen(browser, kiosk.url)
+    page = seen.open("/markets/kiosk")
+    show(page, "what-if")
+    answered(page)
+    before = shares(page)["tea"]
+    page.get_by_role("slider", name="Price of tea").press("Home")
+    page.locator("#answer tr", has_text="tea").locator("output", has_text="3.00").wait_for()
+    wait_for(partial(rises, page, before))
+    page.locator("#answer .ends:not(:empty)").first.wait_for()
+    now, other = shares(page), Seen(browser, kiosk.url)
+    other.page.goto(page.url)
+    other.page.locator("body[data-begun]").wait_for()
+    answered(other.page)
+    assert other.page.get_by_role("slider", name="Price of tea").get_attribute("aria-valuetext") == "3.00"
+    assert shares(other.page) == now
+    other.close()
+    seen.close()
+
+
+def test_demand_has_bands_and_best_prices_follow_the_costs(browser: Any, kiosk: Served) -> None:
+    seen = Seen(browser, kiosk.url)
+    page = seen.open("/markets/kiosk")
+    show(page, "prices")
+    page.locator("#prices figure[data-kind=demand][data-values*='\"low\"'] svg.plot").wait_for()  # after the refits
+    values = json.loads(page.locator("#prices figure[data-kind=demand]").get_attribute("data-values"))
+    points = [one for one in values["points"] if one["item"] == "tea"]
+    assert [one["price"] for one in points] == LEVELS["tea"]
+    assert all(one["low"] <= one["share"] <= one["high"] for one in points)
+    assert any(one["low"] < one["high"] for one in points)
+    assert page.locator("#prices .elasticity tbody tr").count() == 2
+    for cost in (0.5, 2.9):
+        show(page, "best-offer")
+        page.get_by_label("Cost of tea").fill(str(cost))
+        show(page, "prices")
+        best = max(points, key=lambda one: (one["price"] - cost) * one["share"])
+        row = page.locator("#best-prices tr", has_text="tea").locator("td").all_inner_texts()
+        assert (row[0], row[2]) == (f"{cost:.2f}", f"{best['price']:.2f}")
+        assert float(row[4]) == pytest.approx(100 * (best["price"] - cost) * best["share"], abs=0.06)
+    show(page, "data")
+    exec(compile(page.locator("#as-python").inner_text(), "the page", "exec"), {})  # as it is
     seen.close()
 
 

@@ -113,16 +113,14 @@ def percent(share: float, ends: Sequence[float] | None = None) -> str:
     return f"{100 * share:z.1f} %{known}"
 
 
-def ago(seconds: float | None) -> str:
+def ago(seconds: float) -> str:
     """How long ago something was, in the largest unit of which that is more than two.
 
-    >>> ago(None), ago(45.2), ago(600.0), ago(400_000.0)
-    ('', '45 s', '10 min', '5 d')
+    >>> ago(45.2), ago(600.0), ago(400_000.0)
+    ('45 s', '10 min', '5 d')
     """
     units = (("d", 172_800.0, 86_400.0), ("h", 7_200.0, 3_600.0), ("min", 120.0, 60.0), ("s", 0.0, 1.0))
-    return (
-        "" if seconds is None else next(f"{seconds / one:,.0f} {unit}" for unit, most, one in units if seconds >= most)
-    )
+    return next(f"{seconds / one:,.0f} {unit}" for unit, most, one in units if seconds >= most)
 
 
 def static(name: str) -> str:

@@ -59,7 +59,7 @@ def _observed(number: float, total: float) -> str:
 
 
 def _missing(model: Any, moves: Substitution) -> list[str]:
-    nothing = model.no_choice
+    nothing, names = model.no_choice, [split_label(item)[0] for item in moves.items]
     if nothing not in moves.items:
         return []
     column = moves.items.index(nothing)
@@ -68,10 +68,10 @@ def _missing(model: Any, moves: Substitution) -> list[str]:
         return []
     row = max(rows, key=lambda place: moves.before[place] * moves.shares[place, column])
     rest = [place for place in range(len(moves.items)) if place not in (row, column)]
-    text = f"When {moves.items[row]} is out of stock, {gained(moves, row, column)} of its buyers leave without buying"
+    text = f"When {names[row]} is out of stock, {gained(moves, row, column)} of its buyers leave without buying"
     if rest:
         to = max(rest, key=lambda place: moves.shares[row, place])
-        text += f"; {gained(moves, row, to)} take {moves.items[to]} instead"
+        text += f"; {gained(moves, row, to)} take {names[to]} instead"
         if moves.low is not None and moves.low[row, to] <= 0.0:
             text += ", which the data barely support"
     return [f"{text}."]

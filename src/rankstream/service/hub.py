@@ -85,8 +85,8 @@ class Service:
         self._probe: Future[None] | None = None  # the last test write, and its time
         self._probed = 0.0
         self.quick = Worker("processes.batch_reader", str(folder), timeout=QUESTION_SECONDS)
-        limits = SLOW_SECONDS, QUESTION_SECONDS
-        self.slow, self.reading_large = (Worker(beside=self.quick, timeout=one) for one in limits)
+        limits = SLOW_SECONDS, SLOW_SECONDS, QUESTION_SECONDS
+        self.slow, self.search, self.reading_large = (Worker(beside=self.quick, timeout=one) for one in limits)
         self.refitting = Worker("processes.refits", str(folder), timeout=REFIT_SECONDS)
         self.looking, self.importing = (Worker("processes.importer", str(folder), timeout=t) for t in UPLOAD_TIMES)
         self.fitting = Worker(beside=self.importing)
@@ -101,8 +101,8 @@ class Service:
     def close(self) -> None:
         """Write what is queued, let the learner save, and close everything."""
         self.is_closing = True
-        workers = (self.quick, self.slow, self.refitting, self.reading_large, self.looking, self.importing)
-        for worker in (*workers, self.fitting):
+        workers = (self.quick, self.slow, self.search, self.refitting, self.reading_large)
+        for worker in (*workers, self.looking, self.importing, self.fitting):
             worker.close()
         rmtree(self.uploads, ignore_errors=True)
         self.writer.close()

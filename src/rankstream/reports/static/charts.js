@@ -94,8 +94,8 @@ function lines(rows, width, more) {
   return plot({
     width, height: Math.max(220, Math.min(340, 0.55 * width)), marginRight: 16, marginLeft: 40, marginBottom: 40,
     y: { label: "% of customers", grid: true, zero: true, ticks: 5 },
-    color: { domain: names, range: COLOURS, legend: names.length > 1, tickFormat: (/** @type {string} */ name) => brief(name, 28) },
-    symbol: { domain: names, range: SYMBOLS },
+    color: { domain: names, range: COLOURS },
+    symbol: { domain: names, range: SYMBOLS, legend: names.length > 1, tickFormat: (/** @type {string} */ name) => brief(name, 28) }, // in its colour
     ...more.scales,
     marks: [
       ...(more.under ?? []),
@@ -140,13 +140,14 @@ function dots(values, width) {
     missed: predicted < low - 1e-6 || predicted > high + 1e-6,
   }));
   const side = Math.min(width, 520), most = Math.max(...rows.map((one) => Math.max(one.high, one.predicted)), 1);
+  const wide = Math.min(most, 1.1 * Math.max(...rows.map((one) => one.predicted), 1));
   const stroke = (/** @type {any} */ one) => (one.missed ? HIGHLIGHT : PLAIN);
   return plot({
     width: side, height: side, marginLeft: 44, marginBottom: 40,
-    x: { domain: [0, most], label: "predicted share, %", grid: true, ticks: 6 }, y: { domain: [0, most], label: "observed share, %", grid: true, ticks: 6 },
+    x: { domain: [0, wide], label: "predicted share, %", grid: true, ticks: 6 }, y: { domain: [0, most], label: "observed share, %", grid: true, ticks: 6 },
     color: { type: "identity" }, symbol: { type: "identity" },
     marks: [
-      Plot.line([[0, 0], [most, most]], { stroke: SOFT, strokeDasharray: "4 4" }),
+      Plot.line([[0, 0], [wide, wide]], { stroke: SOFT, strokeDasharray: "4 4" }),
       Plot.ruleX(rows, { x: "predicted", y1: "low", y2: "high", stroke, strokeOpacity: 0.5 }),
       Plot.dot(rows, { x: "predicted", y: "observed", stroke, r: 3, symbol: (/** @type {any} */ one) => (one.missed ? "triangle" : "circle") }),
       Plot.tip(rows, Plot.pointer({
@@ -202,7 +203,7 @@ function flows(values, width, chosen) {
     x: { domain: [0, 1], axis: null }, y: { axis: null, reverse: true }, color: { type: "identity" },
     marks: [
       Plot.areaY(points, { x: "x", y1: "y1", y2: "y2", z: "to", fill: "colour", fillOpacity: 0.35, stroke: "colour", strokeWidth: 1, curve: "bump-x" }),
-      Plot.text([row], { x: 0, y: 0, frameAnchor: "top-left", textAnchor: "start", dy: -14, fontWeight: 600, fill: "var(--ink)", text: () => `Buyers of ${brief(row.item, Math.floor(width / LETTER) - 14)}` }),
+      Plot.text([row], { x: 0, y: 0, frameAnchor: "top-left", textAnchor: "start", dy: -14, fontWeight: 600, fill: "var(--ink)", text: () => `Buyers of ${short(row.item, Math.floor(width / LETTER) - 14)}` }),
       Plot.text(bands, { x: 1, y: (/** @type {any} */ one) => one.at + one.part / 2, dx: 8, textAnchor: "start", fill: "var(--ink)", text: (/** @type {any} */ one) => `${short(one.to, Math.floor(right / LETTER) - 8)} ${percent(one.part)}` }),
     ],
   });
@@ -282,7 +283,7 @@ export function draw(figure) {
 
 /** @param {HTMLElement} figure @param {HTMLSelectElement} select @param {Moves[]} values */
 function addChoices(figure, select, values) {
-  select.append(...values.filter((one) => one.gains).map((one) => new Option(one.item, one.item)));
+  select.append(...values.filter((one) => one.gains).map((one) => new Option(short(one.item, 60), one.item)));
   select.addEventListener("change", () => { delete figure.dataset.width; draw(figure); });
 }
 

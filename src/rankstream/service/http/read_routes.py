@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from time import monotonic
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -57,7 +58,7 @@ class Questions:
     async def ask(self, request: Request, market: str, worker: Worker, kind: str, **more: Any) -> tuple[Any, Any]:
         """Ask a worker a question about the model of a market; return the head of the answer, and its content."""
         row, published = self.find(request, market)
-        question = {"kind": kind, "market": row.id, "digest": published.digest, **more}
+        question = {"kind": kind, "market": row.id, "digest": published.digest, "asked": monotonic(), **more}
         return self.head(row, published), await self.service.ask(worker, question)
 
 
@@ -142,14 +143,14 @@ def _add_prediction_routes(router: APIRouter, questions: Questions, intervals: I
     @router.post("/{market}/decide", response_model=schemas.Decided, responses=SEND_CODES, summary="The best offer")
     async def decide(request: Request, market: Market, body: schemas.DecideBody) -> dict[str, Any]:
         """The offer that earns most under constraints, and whether that is proven."""
-        head, decision = await questions.ask(request, market, service.slow, "decide", constraints=body.model_dump())
+        head, decision = await questions.ask(request, market, service.search, "decide", constraints=body.model_dump())
         return {**head, "decision": decision}
 
     @router.post("/{market}/next-offer", response_model=schemas.Decided, responses=SEND_CODES, summary="The next offer")
     async def next_offer(request: Request, market: Market, body: schemas.NextBody) -> dict[str, Any]:
         """The offer to show to the next customers, to learn and to earn; use a new seed each time."""
-        head, decision = await questions.ask(request, market, service.slow, "next_offer", constraints=body.model_dump())
-        return {**head, "decision": decision}
+        head, found = await questions.ask(request, market, service.search, "next_offer", constraints=body.model_dump())
+        return {**head, "decision": found}
 
 
 def _add_customer_routes(router: APIRouter, questions: Questions) -> None:

@@ -119,8 +119,8 @@ def proven(facts: dict[str, Any]) -> list[str]:
     >>> proven({"choices": 1200.0, "distance": 0.04, "least": 0.03, "gap": 0.01})[2]
     'A better ranking model could remove at most 25 % of this distance (proven).'
     """
-    words = [f"The model is based on {facts['choices']:,.0f} choices; older ones may count for less."]
-    distance, least = facts["distance"], facts["least"]
+    distance, least, less = facts["distance"], facts["least"], "; older ones may count for less"
+    words = [f"The model is based on {facts['choices']:,.0f} choices{'' if facts.get('is_file') else less}."]
     if distance is None or least is None:
         return [*words, "Nothing is proven about it yet."]
     return [*words, f"Its distance from the observed shares is {distance:.4f}.", remainder(distance, least)]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from rankstream._core.terminal import as_json
@@ -30,7 +31,9 @@ from rankstream.streams.live import Live, Record
 from rankstream.streams.record import RecordLevels
 
 MAX_MODELS = 20  # models in memory; as many as ``learner.IN_MEMORY``
-SEARCH_SECONDS = 20.0  # after which a search ends with the best offer so far: a busy machine may be slow; not tuned
+SEARCH_SECONDS = 20.0  # from request to the best offer so far: a busy machine may be slow; not tuned
+MIN_SEARCH_SECONDS = 2.0  # for a question that waited for others; not tuned
+ENDED = "The server is busy, so the search ended after {:.0f} s: this is the best offer so far."
 NO_PRICES = "This market's model has no prices: give each offer as a list of items."
 
 
@@ -112,21 +115,18 @@ class Answerer:
 
     def decide(self, question: dict[str, Any]) -> dict[str, Any]:
         """The offer that earns most."""
-        model, counts = self.model(question), None
+        model, counts, deadline = self.model(question), None, search_deadline(question)
         with suppress(RefusedError):  # only the model was opened
             known = self.learned(question)[1]
             counts = known if set(known.assortments.items) == set(model.items) else None  # it may have newer items
-        clock, said = Deadline(inf, timeout=SEARCH_SECONDS), said_of(question, model)
-        found = best_offer(model, watch=clock, counts=counts, interval=None, **said)
-        return {**found.to_json(), "warnings": fit_warnings(model.about), "interval_name": interval_words(model.about)}
+        found = best_offer(model, watch=deadline, counts=counts, interval=None, **said_of(question, model))
+        return found.to_json() | notes_on(model, question, deadline.stopped and not found.proven)
 
     def next_offer(self, question: dict[str, Any]) -> dict[str, Any]:
         """Return the offer to try next, given the counts behind the model."""
-        _, counts = self.learned(question)
-        deadline = Deadline(inf, timeout=SEARCH_SECONDS)
-        decision = next_offer(counts, watch=deadline, **said_of(question, counts.assortments))
-        about = self.model(question).about
-        return {**decision.to_json(), "warnings": fit_warnings(about), "interval_name": interval_words(about)}
+        (_, counts), deadline = self.learned(question), search_deadline(question)
+        found = next_offer(counts, watch=deadline, **said_of(question, counts.assortments))
+        return found.to_json() | notes_on(self.model(question), question, deadline.stopped)
 
     def counts(self, question: dict[str, Any]) -> list[dict[str, Any]]:
         """Return how often each item of each offer was chosen; faded choices count for less."""
@@ -149,6 +149,17 @@ class Answerer:
         if len(records) < 2:
             raise RefusedError(409, "The log has fewer than two records of the market: send more choices.")
         return records, store.is_file(self.store, question["market"])
+
+
+def search_deadline(question: dict[str, Any]) -> Deadline:
+    """Return the deadline of a search, which counts the time that its question has waited."""
+    return Deadline(inf, timeout=max(MIN_SEARCH_SECONDS, question["asked"] + SEARCH_SECONDS - monotonic()))
+
+
+def notes_on(model: Any, question: dict[str, Any], ended: bool) -> dict[str, Any]:
+    """Return the warnings of a model, the name of its intervals, and a sentence if a search ended early."""
+    note = ENDED.format(monotonic() - question["asked"]) if ended else ""
+    return {"warnings": fit_warnings(model.about), "interval_name": interval_words(model.about), "note": note}
 
 
 def said_of(question: dict[str, Any], model: Any) -> dict[str, Any]:

@@ -2,11 +2,10 @@
 // Best offer: margins and constraints in, the offer that earns most beside today's, and what is proven of it.
 
 import { sizes } from "./charts.js";
-import { amount, ask, byId, element, isAbort, items, Refused } from "./server.js";
-import { remember, shelf, told } from "./memory.js";
+import { amount, ask, byId, CUSTOMERS, element, isAbort, items, Refused } from "./server.js";
+import { earned, money, remember, shelf, told } from "./memory.js";
 import { tick } from "./what_if.js";
 
-const CUSTOMERS = 100;
 const TRIES = 5; // questions to a busy server before it is given up
 const LOOK = 2500; // milliseconds until intervals are looked for again
 const free = items.filter((item) => !item.always), nothing = items.find((item) => item.always);
@@ -19,9 +18,6 @@ let asked = null;
 
 /** A number as people type it, with a comma or a point. @param {string} text */
 const numberIn = (text) => (text.trim() === "" ? NaN : Number(text.trim().replace(",", ".")));
-
-/** @param {number} value */
-const money = (value) => `${amount(CUSTOMERS * value)}${told.currency ? ` ${told.currency}` : ""}`;
 
 /** What is typed, by item. */
 function margins() {
@@ -62,19 +58,6 @@ function constraints(given) {
 /** Today's shelf without the outside option. */
 const present = () => shelf(usual).filter((label) => label !== nothing?.label);
 
-/** What each item earns at each of its prices. @param {Record<string, number>} given */
-function earned(given) {
-  /** @type {Record<string, number>} */
-  const found = {};
-  for (const item of free) {
-    item.levels.forEach((label, place) => {
-      const own = given[item.label] ?? 0;
-      found[label.trim()] = item.prices.length ? Number(item.prices[place]) - own : own;
-    });
-  }
-  return found;
-}
-
 /** Ask, and ask again where the server had no time for it. @param {string} how @param {any} body @param {AbortSignal} signal */
 async function patiently(how, body, signal) {
   const began = Date.now(), place = byId("searching");
@@ -98,7 +81,7 @@ async function patiently(how, body, signal) {
 }
 
 /** What advice was asked for last, so that the same is not asked again. */
-let advised = "";
+let advised = "", advising = new AbortController();
 
 /** What to change and what it is worth, on the first tab: with the margins that were told, or what is missing. */
 export async function advise() {
@@ -113,17 +96,28 @@ export async function advise() {
   const question = JSON.stringify([told, present(), byId("status").dataset.position]);
   if (advised === question) return;
   advised = question;
+  advising.abort();
+  advising = new AbortController();
+  const { signal } = advising;
   place.replaceChildren(element("p", { class: "note" }, "Searching for the best change …"));
   try {
-    const answer = await patiently("decide", constraints(margins()), new AbortController().signal);
+    const given = margins(), answer = await patiently("decide", constraints(given), signal);
     const decision = answer.decision.decision ?? answer.decision, now = present(), offer = /** @type {string[]} */ (decision.offer ?? answer.decision.offer);
     const gain = decision.value - (decision.context?.present_value ?? NaN), words = differences(now, offer);
     place.replaceChildren(...(!words.length || !(gain > 0)
       ? [element("p", {}, "Today's shelf is the best offer by this model. ", link("See why"))]
       : [element("p", { class: "figure" }, `+${money(gain)} `, element("small", {}, `per ${CUSTOMERS.toLocaleString("en")} customers`)),
+        element("p", { id: "advice-ends" }),
         element("ul", { class: "steps-to-take" }, ...words.map(([mark, text]) => element("li", { class: mark }, text))),
-        element("p", { class: "note" }, `Against today's shelf; ${decision.proven ? "proven best by this model" : "the best that was found"}. `, link("Intervals and other offers"))]));
+        element("p", { class: "note" }, `Against today's shelf; ${decision.proven ? "proven best by this model" : "the best that was found"}. `, link("Both offers side by side"))]));
+    if (byId("advice-ends")) {
+      await lookForIntervals(offer, given, signal, (_, then, why) => {
+        byId("advice").classList.toggle("unsure", Boolean(then) && then.gain[0] <= 0);
+        byId("advice-ends").textContent = then ? `95 % interval ${ends(then.gain)}${certainty(then.gain)}.${caution(then.gain)}` : `How sure that is: ${why}.`;
+      });
+    }
   } catch (error) {
+    if (isAbort(error)) return;
     place.replaceChildren(element("p", {}, `No recommendation: ${error instanceof Error ? error.message : error} `, link("Search yourself")));
   }
 }
@@ -153,8 +147,8 @@ async function search(event) {
     if (!Object.keys(given).length) throw new Error("No item has a margin or a cost. Type at least one, or choose a file.");
     const answer = await patiently(how, constraints(given), signal);
     const decision = answer.decision.decision ?? answer.decision;
-    show(place, { ...decision, offer: answer.decision.offer }, how, given);
-    await lookForIntervals({ ...decision, offer: answer.decision.offer }, given, signal);
+    show(place, { ...decision, offer: answer.decision.offer, note: answer.decision.note }, how, given);
+    await lookForIntervals(answer.decision.offer, given, signal, showIntervals);
   } catch (error) {
     if (isAbort(error)) return;
     place.replaceChildren();
@@ -195,7 +189,7 @@ function show(place, found, how, given) {
     element("div", { class: "pair" },
       side("Today", worth ?? undefined, "today-ends", list(now, found.offer, "dropped")),
       side("Proposed", found.value, "proposed-ends", list(found.offer, now, "added"))),
-    element("p", { id: "proof" }, found.proven ? "Proven best: by this model, no allowed offer is worth more." : `The best that was found. It is not proven best: the proven limit is ${money(found.bound)} per ${CUSTOMERS.toLocaleString("en")} customers.`),
+    element("p", { id: "proof" }, ...(found.note ? [element("strong", {}, found.note), " "] : []), found.proven ? "Proven best: by this model, no allowed offer is worth more." : `The best that was found. It is not proven best: the proven limit is ${money(found.bound)} per ${CUSTOMERS.toLocaleString("en")} customers.`),
     ...(without ? [element("p", { class: "note" }, `${without} ${without === 1 ? "item was" : "items were"} left out, because no margin or cost was given.`)] : []),
     ...(found.context?.nearness?.is_extrapolation ? [element("p", { class: "notice" }, "This offer is far from anything in the data. Try it in one place first.")] : []));
   const buttons = element("p", { class: "tools" });
@@ -215,27 +209,42 @@ function show(place, found, how, given) {
   }
 }
 
-/** How sure the worth is; it comes later. @param {any} found @param {Record<string, number>} given @param {AbortSignal} signal */
-async function lookForIntervals(found, given, signal) {
-  const with_nothing = (/** @type {string[]} */ labels) => [...labels, ...(nothing && !labels.includes(nothing.label) ? [nothing.label] : [])];
-  const body = { offers: [with_nothing(present()), with_nothing(found.offer)], interval: 0.95, margins: earned(given) };
+/** The ends of an interval. @param {[number, number]} pair */
+const ends = (pair) => `[${amount(CUSTOMERS * pair[0])}, ${amount(CUSTOMERS * pair[1])}]`;
+
+/** Whether a gain is clear. @param {[number, number]} gain */
+const certainty = (gain) => (gain[0] > 0 ? ", a clear gain" : ", may be chance");
+
+/** What to make of that. @param {[number, number]} gain */
+const caution = (gain) => (gain[0] > 0 ? "" : " Try it in one place first.");
+
+/**
+ * How sure the worth of today's shelf and of another offer is; it comes later, and until then the reason why not.
+ * @param {string[]} offer @param {Record<string, number>} given @param {AbortSignal} signal
+ * @param {(now: any, then: any, why: string) => void} tell
+ */
+async function lookForIntervals(offer, given, signal, tell) {
+  const withNothing = (/** @type {string[]} */ labels) => [...labels, ...(nothing && !labels.includes(nothing.label) ? [nothing.label] : [])];
+  const body = { offers: [withNothing(present()), withNothing(offer)], interval: 0.95, margins: earned(given) };
   for (;;) {
     const answer = await ask("predict", body, signal);
     const [now, then] = answer.predictions;
-    if (then.worth_interval) {
-      const ends = (/** @type {[number, number]} */ pair) => `[${amount(CUSTOMERS * pair[0])}, ${amount(CUSTOMERS * pair[1])}]`;
-      byId("today-ends").textContent = ends(now.worth_interval);
-      byId("proposed-ends").textContent = ends(then.worth_interval);
-      byId("gain-ends").textContent = `${ends(then.gain)}${then.gain[0] > 0 ? ", a clear gain" : ", may be chance"}`;
-      return;
-    }
-    byId("gain-ends").textContent = answer.intervals === "not yet" ? "(interval: being computed)" : `(${answer.intervals})`;
+    if (then.worth_interval) { tell(now, then, ""); return; }
+    tell(null, null, answer.intervals === "not yet" ? "being computed" : answer.intervals);
     if (answer.intervals !== "not yet") return;
     await new Promise((resolve, reject) => {
       const wait = setTimeout(resolve, LOOK);
       signal.addEventListener("abort", () => { clearTimeout(wait); reject(new DOMException("", "AbortError")); });
     });
   }
+}
+
+/** @param {any} now @param {any} then @param {string} why */
+function showIntervals(now, then, why) {
+  byId("gain-ends").textContent = then ? `${ends(then.gain)}${certainty(then.gain)}` : why === "being computed" ? "(interval: being computed)" : `(${why})`;
+  if (!then) return;
+  byId("today-ends").textContent = ends(now.worth_interval);
+  byId("proposed-ends").textContent = ends(then.worth_interval);
 }
 
 /** @param {string[]} offer @param {Record<string, number>} shares @param {Record<string, number>} earns */

@@ -1,7 +1,7 @@
 // @ts-check
 // Margins, today's shelf and the currency: in this browser, and with a token that may manage also on the server.
 
-import { ask, byId, items } from "./server.js";
+import { amount, ask, byId, CUSTOMERS, items } from "./server.js";
 
 const place = `rankstream ${byId("status")?.dataset.market}`;
 const manages = byId("status")?.dataset.manages === "yes";
@@ -32,6 +32,22 @@ export function remember() {
   if (!manages) return;
   clearTimeout(timer);
   timer = window.setTimeout(() => ask("preferences", told, undefined, "PUT").catch(() => null), 800);
+}
+
+/** A value, for as many customers as all values are. @param {number} value */
+export const money = (value) => `${amount(CUSTOMERS * value)}${told.currency ? ` ${told.currency}` : ""}`;
+
+/** What each item earns at each of its prices, by label. @param {Record<string, number>} [margins] */
+export function earned(margins = told.margins) {
+  /** @type {Record<string, number>} */
+  const found = {};
+  for (const item of items.filter((one) => !one.always)) {
+    item.levels.forEach((label, place) => {
+      const own = margins[item.label] ?? 0;
+      found[label.trim()] = item.prices.length ? Number(item.prices[place]) - own : own;
+    });
+  }
+  return found;
 }
 
 /** What is on the shelf today: as told, else everything at usual prices. @param {string[]} usual */

@@ -109,8 +109,20 @@ function listen() {
   addEventListener("pagehide", () => source.close());
 }
 
+/** Download the report, and say meanwhile that it is being written. @param {MouseEvent} event */
+async function downloadReport(event) {
+  event.preventDefault();
+  const link = /** @type {HTMLAnchorElement} */ (event.currentTarget), place = byId("making");
+  place.textContent = "Writing the report …";
+  const answer = await fetch(link.href, { credentials: "same-origin" }).catch(() => null);
+  if (answer?.ok) element("a", { href: URL.createObjectURL(await answer.blob()), download: link.download }).click();
+  const page = answer && !answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null; // which says what is wrong
+  place.textContent = answer?.ok ? "" : page?.querySelector("[role=alert]")?.textContent ?? "The server does not respond. Is it still running?";
+}
+
 if (status) {
   listen();
+  byId("report")?.addEventListener("click", downloadReport);
   document.querySelectorAll(".origin").forEach((one) => { one.textContent = location.host; });
 }
 if (tabs.length) {

@@ -5,7 +5,7 @@ import { draw } from "./charts.js";
 import { told } from "./memory.js";
 import { ask, byId, element, items } from "./server.js";
 
-const HEADS = ["item", "cost", "usual price", "best price", "earns at usual price", "earns at best price"];
+const HEADS = ["item", "cost", "usual price", "best price", "earns at usual price", "earns at best price"]; // per 100 customers
 const LOOK = 4000; // milliseconds until intervals are looked for again
 
 /** Which chart has its bands, and how long they were waited for. */
@@ -60,7 +60,7 @@ export function begin() {
     const cells = [cost.toFixed(2), item ? item.prices[item.usual] : "", best.price.toFixed(2), ...[now, best].map((one) => (one ? (100 * worth(one)).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) : ""))];
     return element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, name)), ...cells.map((cell, place) => element("td", { class: place === 2 && best !== now ? "number is-new" : "number", "data-title": HEADS[place + 1] }, cell)));
   });
-  const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
+  const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, place > 3 && told.currency ? `${head}, ${told.currency}` : head));
   card.querySelector("table").replaceChildren(element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
   card.hidden = false;
 }

@@ -40,6 +40,9 @@ export async function askAbout(name, path, body, signal, method = body === undef
   return content;
 }
 
+/** What values are per. */
+export const CUSTOMERS = 100;
+
 /** @param {number} number @param {number} [digits] */
 export const amount = (number, digits = 3) => Number(number.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
 

@@ -2,8 +2,8 @@
 // What if: ticks and prices are answered at once, in place; intervals follow, and the address says what is asked.
 
 import { points } from "./charts.js";
-import { ask, byId, element, isAbort, items } from "./server.js";
-import { remember, shelf, told } from "./memory.js";
+import { ask, byId, CUSTOMERS, element, isAbort, items } from "./server.js";
+import { earned, money, remember, shelf, told } from "./memory.js";
 
 const PAUSE = 60; // milliseconds: a tick so soon after another waits that long for the next, and one alone is asked at once
 const LOOK = 2500; // milliseconds until intervals are looked for again
@@ -67,9 +67,11 @@ async function predict() {
   const { signal } = asked, compared = baseline ?? everything();
   table.setAttribute("aria-busy", "true");
   try {
-    const answer = await ask("predict", { offers: [now, compared] }, signal);
+    const known = Object.keys(told.margins).length > 0;
+    const answer = await ask("predict", { offers: [now, compared], ...(known ? { margins: earned() } : {}) }, signal);
     const [shares, base] = answer.predictions.map((/** @type {any} */ one) => one.shares);
     show(shares, base, answer.model.provisional);
+    if (known) showWorth(answer.predictions[0].worth, answer.predictions[1].worth);
     performance.mark("rankstream-painted");
     await lookForIntervals(now, signal);
   } catch (error) {
@@ -110,7 +112,7 @@ let most = 1;
 
 /** @param {Record<string, number>} shares @param {Record<string, number>} base @param {boolean} provisional */
 function show(shares, base, provisional) {
-  most = Math.max(0.05, ...Object.values(shares), ...Object.values(base)) * 1.15;
+  most = Math.max(0.05, ...Object.values(shares), ...Object.values(base)) * 1.35; // room for intervals
   const own = baseByItem(base);
   /** @type {{name: string, change: number}[]} */
   const moves = [];
@@ -162,6 +164,13 @@ function summarise(moves, provisional) {
   if (!clear.length) { place.append(element("p", { class: "note" }, "No share changes by 0.1 points or more.")); return; }
   const rows = clear.slice(0, 10).map((one) => element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, one.name)), element("td", { class: `number ${one.change > 0 ? "up" : "down"}` }, points(one.change))));
   place.append(element("table", {}, element("caption", {}, "Largest changes, in points"), element("tbody", {}, ...rows)));
+}
+
+/** What the offer earns, where margins are known. @param {number} worth @param {number} before */
+function showWorth(worth, before) {
+  const gain = worth - before, sign = gain > 0 ? "+" : "";
+  byId("summary").prepend(element("p", { class: "figure", id: "worth" }, `${money(worth)} `, element("small", {}, `per ${CUSTOMERS} customers`)),
+    element("p", { class: gain > 0 ? "up" : gain < 0 ? "down" : "note" }, `${sign}${money(gain)} against ${baseline ? "your baseline" : "everything on offer"}`));
 }
 
 /** Begin: the form as the address says, with its answer. */
