@@ -68,7 +68,6 @@ def test_decide_with_new_items(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("predict", "model.json", "--offer", "tea;gin"), "'gin', which is not an item of the model"),
         (
             ("decide", "model.json", "--items", "candidates.csv", "--margins", "margins.csv", "--safe"),
             "--items does not work with --safe",
