@@ -102,8 +102,8 @@ class ChoiceCounts:
 
     def observe_coordinates(self, coordinates: ArrayLike, count: ArrayLike = 1) -> None:
         """Add choices given as coordinates (see ``Assortments.coordinate``): the fast way."""
-        ones = isinstance(count, int) and count == 1
-        if ones and self._add_ones(whole_numbers("Coordinates", coordinates)):
+        one: Any = count
+        if isinstance(one, int) and one == 1 and self._add_ones(whole_numbers("Coordinates", coordinates)):
             return
         where, weights = self._checked(coordinates, count)
         added: Vec = np.bincount(where, weights=weights, minlength=self.tallies.size).astype(np.float64)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rankstream.estimation.intervals import Bootstrap
 
 MAX_TOP = 1000
-PART_FOR_SEARCH, PART_FOR_CHANGES = 0.5, 0.6
-"""The shares of the budget after which the search and single changes end if refits follow; no benchmark chose them."""
+PART_FOR_SEARCH = 0.5
+"""The share of the budget for the search and single changes if refits for intervals follow; no benchmark chose it."""
 
 
 @constrained
@@ -131,8 +131,7 @@ def decide(
     """Run ``best_offer`` for a checked problem."""
     began, clock = perf_counter(), Budget(budget, watch or unwatched)
     refits = counts is not None and interval is not None
-    parts = (PART_FOR_SEARCH, PART_FOR_CHANGES) if refits and isinstance(counts, ChoiceCounts) else (1.0, 1.0)
-    part, later = (until(clock, share) for share in parts)
+    part = until(clock, PART_FOR_SEARCH) if refits and isinstance(counts, ChoiceCounts) else clock
     answer = solve(problem, max(top, 2) if refits else top, seconds_left(part), seed, part)
     decision = _decision(problem, answer)
     data = counts if counts is None or isinstance(counts, ChoiceCounts) else counts.counts
@@ -140,7 +139,7 @@ def decide(
         from rankstream.decide.intervals import check_items  # local, as it imports every kind of model
 
         check_items(problem, data)
-    decision = replace(decision, context=context_of(problem, decision.offer_mask, decision.value, data, later))
+    decision = replace(decision, context=context_of(problem, decision.offer_mask, decision.value, data, part))
     if counts is not None and interval is not None:
         from rankstream.decide.intervals import with_interval
 
