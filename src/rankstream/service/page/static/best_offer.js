@@ -312,5 +312,5 @@ export function begin() {
     if (file && file.size < 5_000_000) readMargins(await file.text());
   });
   form.addEventListener("submit", search);
-  if (byId("status").dataset.manages === "yes") byId("margins-kept").textContent = "Margins are kept in this browser and on the server.";
+  if (byId("status").dataset.manages === "yes") byId("margins-kept").textContent = "What you enter is kept in this browser and on the server.";
 }
