@@ -93,7 +93,7 @@ def test_a_search_ends_by_the_clock_where_the_machine_is_busy(cafe: Shop, monkey
     question = {"margins": {"tea": 1.0, "pie": 3.0, "cake": 2.0}, "no_choice": "nothing"}
     for seconds in (0.0, 1e6):
         monkeypatch.setattr(questions, "SEARCH_SECONDS", seconds)
-        assert ask(cafe, "cafe", "decide", question).json()["decision"]["note"] == ""  # it is proven best
+        assert ask(cafe, "cafe", "decide", question).json()["decision"]["warnings"] == []  # it is proven best
         assert ask(cafe, "cafe", "next-offer", question).status_code == 200
     assert [watch("searching") for watch in watches] == [True, False]
 
@@ -105,8 +105,8 @@ def test_a_search_counts_the_time_that_its_question_waited() -> None:
     late = questions.search_deadline({"asked": now - 500.0})
     assert late.timeout == questions.MIN_SEARCH_SECONDS
     model = RankingModel(["tea", "no"], [("tea", "no")], [1.0])
-    assert questions.notes_on(model, {"asked": now - 500.0}, ended=False)["note"] == ""
-    note = questions.notes_on(model, {"asked": now - 500.0}, ended=True)["note"]
+    assert questions.notes_on(model, {"asked": now - 500.0}, ended=False)["warnings"] == []
+    (note,) = questions.notes_on(model, {"asked": now - 500.0}, ended=True)["warnings"]
     assert note == "The server is busy, so the search ended after 500 s: this is the best offer so far."
 
 

@@ -15,6 +15,7 @@ from browser_pages import MISSING, SIZES, TABS, Seen, answered, axe, browser, fi
 from html_pages import HOSTILE
 from local_service import CAFE
 from rankstream.cli import main
+from rankstream.service.processes.questions import ENDED
 from rankstream.service.storage import tokens
 from service import Served
 from waits import LONG, patient_client, wait_for
@@ -293,7 +294,7 @@ def test_constraints_are_kept_and_both_offers_are_valued(see: Callable[..., Seen
         content = answer.json()
         answers.append(content["decision"])
         if len(answers) > 1:
-            content["decision"] |= {"proven": False, "bound": 9.87, "note": "The search ended early."}
+            content["decision"] |= {"proven": False, "bound": 9.87, "warnings": [ENDED.format(20)]}
         route.fulfill(response=answer, json=content)
 
     page.route("**/page/bar/decide", change)
@@ -311,7 +312,7 @@ def test_constraints_are_kept_and_both_offers_are_valued(see: Callable[..., Seen
     rows = sizes.locator("tbody tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == list(answers[0]["by_size"])
     page.get_by_role("button", name="Find the best offer").click()
-    page.locator("#proof", has_text="The search ended early.").wait_for()
+    page.locator("#proof", has_text=ENDED.format(20)).wait_for()
     assert "It is not proven best: the proven limit is 987" in page.locator("#proof").inner_text()
 
 

@@ -157,9 +157,9 @@ def search_deadline(question: dict[str, Any]) -> Deadline:
 
 
 def notes_on(model: Any, question: dict[str, Any], ended: bool) -> dict[str, Any]:
-    """Return the warnings of a model, the name of its intervals, and a sentence if a search ended early."""
-    note = ENDED.format(monotonic() - question["asked"]) if ended else ""
-    return {"warnings": fit_warnings(model.about), "interval_name": interval_words(model.about), "note": note}
+    """Return warnings, of a search that ended early and of the model, and the name of the model's intervals."""
+    note = [ENDED.format(monotonic() - question["asked"])] if ended else []
+    return {"warnings": [*note, *fit_warnings(model.about)], "interval_name": interval_words(model.about)}
 
 
 def said_of(question: dict[str, Any], model: Any) -> dict[str, Any]:

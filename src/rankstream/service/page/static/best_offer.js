@@ -147,7 +147,7 @@ async function search(event) {
     if (!Object.keys(given).length) throw new Error("No item has a margin or a cost. Type at least one, or choose a file.");
     const answer = await patiently(how, constraints(given), signal);
     const decision = answer.decision.decision ?? answer.decision;
-    show(place, { ...decision, offer: answer.decision.offer, note: answer.decision.note }, how, given);
+    show(place, { ...decision, offer: answer.decision.offer, note: endedEarly(answer.decision) }, how, given);
     await lookForIntervals(answer.decision.offer, given, signal, showIntervals);
   } catch (error) {
     if (isAbort(error)) return;
@@ -155,6 +155,9 @@ async function search(event) {
     problem.textContent = error instanceof Error ? error.message : String(error);
   }
 }
+
+/** The sentence about a search that ended early, among the warnings; those of the model are above the tabs. @param {{warnings?: string[]}} answer */
+const endedEarly = (answer) => (answer.warnings ?? []).find((one) => one.startsWith("The server is busy"));
 
 /** The item of a label, which may have a price. @param {string} label */
 const itemOf = (label) => items.find((one) => one.levels.some((level) => level.trim() === label))?.key ?? label;
@@ -312,5 +315,5 @@ export function begin() {
     if (file && file.size < 5_000_000) readMargins(await file.text());
   });
   form.addEventListener("submit", search);
-  if (byId("status").dataset.manages === "yes") byId("margins-kept").textContent = "Margins are kept in this browser and on the server.";
+  if (byId("status").dataset.manages === "yes") byId("margins-kept").textContent = "What you enter is kept in this browser and on the server.";
 }

@@ -168,7 +168,8 @@ function summarise(moves, provisional) {
 
 /** What the offer earns, where margins are known. @param {number} worth @param {number} before */
 function showWorth(worth, before) {
-  const gain = worth - before, sign = gain > 0 ? "+" : "";
+  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.max(1, Math.abs(CUSTOMERS * worth))))); // as many as the worth has
+  const gain = Number((CUSTOMERS * (worth - before)).toFixed(digits)) / CUSTOMERS, sign = gain > 0 ? "+" : "";
   byId("summary").prepend(element("p", { class: "figure", id: "worth" }, `${money(worth)} `, element("small", {}, `per ${CUSTOMERS} customers`)),
     element("p", { class: gain > 0 ? "up" : gain < 0 ? "down" : "note" }, `${sign}${money(gain)} against ${baseline ? "your baseline" : "everything on offer"}`));
 }
