@@ -69,6 +69,7 @@ def payoff_maximum(distance: Distance, x: Vec, p: Vec) -> float:
 
 
 @pytest.mark.slow
+@strategies.compiled_only
 @pytest.mark.parametrize("name", [name for name in EVERY_DISTANCE if not name.startswith("kl")])
 def test_value_is_what_a_generic_solver_finds(name: str) -> None:
     random = np.random.default_rng(1)

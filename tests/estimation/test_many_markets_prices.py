@@ -1,6 +1,7 @@
 """Prices in many markets: read as each market alone would be, levels shared or not, and pools across price levels."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,11 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
 from rankstream.decide import best_offer
+from rankstream.estimation.many import pooling
 from rankstream.estimation.many.pooling import NodePool, Pools
+from rankstream.models.entropy import ensemble
+from rankstream.models.entropy import guides as guide_module
+from rankstream.models.entropy.guides import LOGIT, PRICED, UNIFORM, Guide
 from rankstream.models.entropy.pool import law_at_prices
 from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
 from rankstream.models.lifts import chains_of
@@ -144,7 +149,15 @@ def test_a_law_is_extended_by_items_that_it_does_not_know() -> None:
 
 
 @pytest.mark.slow
-def test_a_small_store_borrows_how_demand_falls_with_the_price(tmp_path: Path) -> None:
+def test_a_small_store_borrows_how_demand_falls_with_the_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few guides: those of many classes would take ten times as long, and the truth has one."""
+    few = {*PRICED[:2], LOGIT, UNIFORM}
+
+    def guides_for(offers: Assortments, guides: Sequence[Guide]) -> list[Guide]:
+        return [one for one in guide_module.guides_for(offers, guides) if one in few or one.family == ensemble.POOL]
+
+    for module in (ensemble, pooling):
+        monkeypatch.setattr(module, "guides_for", guides_for)
     prices = {"York": [2.0, 4.0], "Bath": [2.0, 4.0], "Ely": [2.5, 3.5]}
     rows = priced_rows({"York": 300, "Bath": 300, "Ely": 40}, prices, seed=1)
     offers = [{"tea": a, "pie": b, "cake": 2.5} for a in (2.5, 3.5) for b in (2.5, 3.5)]

@@ -56,7 +56,15 @@ def test_lattice_and_dense_oracles_give_the_same_ranking(
 
 
 @pytest.mark.parametrize("no_choice", [True, False])
-@pytest.mark.parametrize(("n", "m"), [(8, 12), (11, 20), (12, 40), (14, 25)])
+@pytest.mark.parametrize(
+    ("n", "m"),
+    [
+        (8, 12),
+        (11, 20),
+        pytest.param(12, 40, marks=strategies.compiled_only),
+        pytest.param(14, 25, marks=strategies.compiled_only),
+    ],
+)
 def test_lattice_equals_the_recursion_on_sets(n: int, m: int, no_choice: bool) -> None:
     random = np.random.default_rng(n * m)
     subsets = [s for size in range(1, 5) for s in combinations(range(n), size)]

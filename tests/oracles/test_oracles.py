@@ -78,6 +78,7 @@ def test_ties_first_and_last_follow_the_items_and_the_no_choice_item() -> None:
 
 
 @pytest.mark.slow
+@strategies.compiled_only
 def test_random_completions_are_uniform_over_seeds() -> None:
     offers = Assortments([("a", "nothing")], items=["a", "nothing", "p", "q"])
     found = Counter(

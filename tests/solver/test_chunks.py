@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankstream as rs
+import strategies
 from experiments.counting_oracle import CountingOracle
 from rankstream import Solver, distances, learners, oracles
 from rankstream._core.types import Vec
@@ -54,6 +55,7 @@ def fits(distance: Distance, learner: Learner[Any]) -> bool:
     return True
 
 
+ROUNDS = (1, 60, 89) if strategies.IS_COMPILED else (1, 20, 29)  # of three chunks; uncompiled ones take long
 PAIRS = [(one, other) for one, other in product(DISTANCES, LEARNERS) if fits(DISTANCES[one], LEARNERS[other])]
 
 
@@ -83,13 +85,13 @@ def moving(rounds: int, at_rest: int = 0) -> Vec:
 @pytest.mark.parametrize("moves", [False, True])
 @pytest.mark.parametrize(("distance", "learner"), PAIRS)
 def test_chunks_and_steps_play_the_same(distance: str, learner: str, moves: bool) -> None:
-    rows = moving(150, at_rest=7) if moves else moving(1)
+    rows = moving(sum(ROUNDS), at_rest=7) if moves else moving(1)
     solver = Solver(OFFERS, DISTANCES[distance], LEARNERS[learner], oracles.auto(OFFERS, seed=3))
     compiled = chunk(solver)
     assert compiled is not None
     stepped, chunked = solver.init(), solver.init()
-    parts = [rows[:1], rows[1:61], rows[61:]] if moves else [rows] * 3
-    history = [compiled.play(chunked, part, size, -1.0) for part, size in zip(parts, (1, 60, 89), strict=True)]
+    parts = np.split(rows, np.cumsum(ROUNDS[:2])) if moves else [rows] * 3
+    history = [compiled.play(chunked, part, size, -1.0) for part, size in zip(parts, ROUNDS, strict=True)]
     for number, row in enumerate(np.vstack(history)):
         stepped = solver.step(stepped, rows[number % len(rows)])
         value = solver.distance.value(stepped.sums.mean_vertex, stepped.sums.mean_frequencies)
@@ -97,7 +99,7 @@ def test_chunks_and_steps_play_the_same(distance: str, learner: str, moves: bool
         assert row[2] == pytest.approx(value, rel=1e-7, abs=1e-10)
         assert row[3] == len(stepped.weights)
         assert (row[0] == row[1]) or stepped.sums.moved
-    assert chunked.round == 150
+    assert chunked.round == sum(ROUNDS)
     assert chunked.sums.moved == moves
     assert_same(solver, chunked, stepped)
 

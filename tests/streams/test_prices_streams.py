@@ -17,6 +17,7 @@ import rankstream as rs
 import strategies
 from priced_stream import LEVELS, choices, in_batches, records
 from rankstream import Assortments, Live, PriceLevels, Record
+from rankstream.models.entropy import ensemble
 from rankstream.models.entropy.ensemble import fit_stack
 from rankstream.models.entropy.guides import PRICED, UNIFORM
 from rankstream.oracles import QuickOracle, Ties
@@ -36,8 +37,9 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two guides: what is tested is not how well they predict."""
-    monkeypatch.setattr(served, "fit_stack", lambda data, seed, **_: fit_stack(data, (PRICED[0], UNIFORM), seed))
+    """Three guides, and none that an order adds: what is tested is not how well they predict."""
+    monkeypatch.setattr(ensemble, "guides_for", lambda _, guides: guides)
+    monkeypatch.setattr(served, "fit_stack", lambda data, seed, **_: fit_stack(data, (*PRICED[:2], UNIFORM), seed))
 
 
 def keeps_the_order(live: Live) -> bool:
