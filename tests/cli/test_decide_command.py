@@ -13,7 +13,7 @@ from rankstream import Assortments, ChoiceCounts
 from rankstream.cli.decide import present_offer
 from rankstream.cli.items import read_items, word_pairs
 from rankstream.decide import best_offer
-from rankstream.plots.decisions import runners_up, value_by_size
+from rankstream.plots.fits import runners_up, value_by_size
 
 __all__ = ["folder"]
 MARGINS = {"tea": 1.0, "cream": 3.0, "cake": 2.0, "pie": 2.5}

@@ -257,7 +257,7 @@ def draw(found: "Decision", path: Path) -> None:
     """Value by size, and the offer against its runners-up, as a picture."""
     from rankstream._core.files import save_picture
     from rankstream.cli.pictures import new_figure
-    from rankstream.plots.decisions import runners_up, value_by_size
+    from rankstream.plots.fits import runners_up, value_by_size
 
     if found is None:
         raise ValueError("There is nothing to draw without data: leave out --plot.")

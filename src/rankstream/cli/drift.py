@@ -139,9 +139,6 @@ def _periods(
 
 def _divided(path: Path, at: str, by: list[str], reading: ReadingOptions) -> "list[dict[Any, ChoiceCounts]]":
     """Split choices at the start of a year, month, day or hour; return the counts by market before and after."""
-    import numpy as np
-
-    from rankstream.data.counts import ChoiceCounts
     from rankstream.data.readers.groups import PERIODS
 
     for form, name in TIMES.items():
@@ -154,16 +151,16 @@ def _divided(path: Path, at: str, by: list[str], reading: ReadingOptions) -> "li
     warn(choices)
     parts: list[dict[Any, ChoiceCounts]] = []
     for late in (False, True):
-        tallies: dict[Any, list[Any]] = {}
+        found: dict[Any, ChoiceCounts] = {}
         for key, counts in choices.groups.items():
             *names, time = key if by else ("", key)
             if (str(time) >= start) == late:
-                tallies.setdefault(tuple(names), []).append(counts.tallies)
-        if not tallies:
+                known = found.get(tuple(names))
+                found[tuple(names)] = counts if known is None else known + counts
+        if not found:
             when = f"from {at} on" if late else f"before {at}"
             raise ValueError(f"{path} has no choices {when}: choose a time in its range.")
-        offers = choices.counts.assortments
-        parts.append({names: ChoiceCounts(offers, np.sum(rows, axis=0)) for names, rows in tallies.items()})
+        parts.append(found)
     return parts
 
 

@@ -66,18 +66,11 @@ def fit_markets(data: Path, by: str, reading: "ReadingOptions", as_json: bool, *
 
 def _counted_sales(data: Path, by: list[str], reading: "ReadingOptions") -> "tuple[Any, Account]":
     """Read the choices of all markets from receipts and a stock log, with the account of the reading."""
-    from rankstream.data.readers.problems import Problems
-    from rankstream.data.readers.sales.join import SalesRules
     from rankstream.data.readers.sales.shop import open_shop
 
-    options, problems = reading.arguments(), Problems("skip")
-    rules = SalesRules(
-        options.pop("conflicts", "extend"), options.pop("per_receipt", "units"), on_error=options.pop("on_error")
-    )
+    options = reading.arguments()
     tables = {"receipts": data, **{name: options.pop(name) for name in ("stock", "visits", "prices")}}
-    category, columns = options.pop("category", None), options.pop("columns", None)
-    with problems:
-        return open_shop(tables, by, category, columns, rules, problems, **options).tallies()
+    return open_shop(tables, by=by, **options).tallies()
 
 
 def describe(markets: "Markets", unused: list[dict[str, Any]]) -> dict[str, Any]:

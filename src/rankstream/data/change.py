@@ -60,9 +60,7 @@ class Change:
     offers: int
 
 
-def change_over_time(
-    slices: Sequence[ChoiceCounts], starts: Sequence[Any], level: float = CHANGE_LEVEL
-) -> Change | None:
+def change_over_time(slices: Sequence[ChoiceCounts], starts: Sequence[Any]) -> Change | None:
     """Test whether choices changed at one of a few times; return the most significant change, or None.
 
     ``slices`` are counts over the same assortments in the order of time, and ``starts`` the time at which each begins.
@@ -83,7 +81,7 @@ def change_over_time(
             continue
         report = drift_report(before, after)
         p_value = min(1.0, report.p_value * len(places))
-        if p_value < level and (best is None or p_value < best.p_value):
+        if p_value < CHANGE_LEVEL and (best is None or p_value < best.p_value):
             items = [(movement.item, 100.0 * movement.change) for movement in report.items]
             item, points = items[0] if items else _most_changed(before, after)
             best = Change(starts[place], p_value, item, points, len(report.moved))

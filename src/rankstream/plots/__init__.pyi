@@ -1,12 +1,12 @@
 """The public names; `lazy_loader` imports each when it is first used."""
 
-from .decisions import runners_up as runners_up
-from .decisions import value_by_size as value_by_size
 from .fits import comparison as comparison
 from .fits import convergence as convergence
 from .fits import frontier as frontier
 from .fits import predicted_against_true as predicted_against_true
+from .fits import runners_up as runners_up
 from .fits import shares_over_time as shares_over_time
+from .fits import value_by_size as value_by_size
 from .markets import market_map as market_map
 from .markets import market_shares as market_shares
 from .models import BLUE as BLUE

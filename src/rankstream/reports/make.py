@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rankstream._core.files import write_whole
 from rankstream._core.terminal import plural
 from rankstream._core.version import VERSION
@@ -195,11 +193,8 @@ def combine(reports: Mapping[str, Report], title: str, units: Units, errors: Map
 def _drift(reading: Reading | None) -> tuple[DriftReport | None, str]:
     if reading is None or not reading.slices or len(reading.slices) < 2 or not reading.slice_times:
         return None, NO_TIMES
-    half, offers = len(reading.slices) // 2, reading.counts.assortments
-    before, after = (
-        ChoiceCounts(offers, np.sum([one.tallies for one in part], axis=0))
-        for part in (reading.slices[:half], reading.slices[half:])
-    )
+    half = len(reading.slices) // 2
+    before, after = (sum(part[1:], part[0]) for part in (reading.slices[:half], reading.slices[half:]))
     try:
         return drift_report(before, after), ""
     except ValueError as error:

@@ -1,5 +1,6 @@
 """The first screen of a report: what sells, what to do against today's offer, and what changed, each with how sure."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,12 +37,10 @@ def findings_section(
 
 
 def _sales(model: Any, counts: ChoiceCounts) -> list[str]:
-    levels, owner = levels_of(model), counts.assortments.members
-    sold: dict[Label, float] = {}
-    for code, number in zip(owner.tolist(), counts.tallies.tolist(), strict=True):
-        label = counts.assortments.items[code]
-        item = label if levels is None or label not in levels.labels else levels.of(label)[0]
-        sold[item] = sold.get(item, 0.0) + number
+    levels, offers = levels_of(model), counts.assortments
+    sold: dict[Label, float] = defaultdict(float)
+    for label, number in zip((label for offer in offers.offers for label in offer), counts.tallies, strict=True):
+        sold[label if levels is None else levels.of(label)[0]] += float(number)
     total, nothing = counts.observations, model.no_choice
     if not total:
         return []

@@ -85,7 +85,7 @@ def types_section(
         values = [_point(share, name=row[0]) for row, share in list(zip(rows, shares.values(), strict=True))[:top]]
         parts = [Chart("bars", "The largest customer types", values, shown)]
     if rankings:
-        whole = [(joined([*one["ranking"], *alone], by=" > "), percent(one["share"])) for one in rankings]
+        whole = [(joined([*one["ranking"], *alone], mark=" > "), percent(one["share"])) for one in rankings]
         parts.append(table("The largest types by all of their choices", ("from first to last", "share"), whole))
     words = "A type is what customers would take first, and what they would take if that were not on offer."
     if nothing is not None:
@@ -188,8 +188,8 @@ def _elasticities(curves: Mapping[Label, Mapping[float, Any]], items: Sequence[L
     return table("Price elasticity: the change in demand, in %, if the price rises by 1 %", heads, rows)
 
 
-def joined(offer: Iterable[Label], most: int = 12, by: str = ", ") -> str:
+def joined(offer: Iterable[Label], most: int = 12, mark: str = ", ") -> str:
     """Items in a cell or a sentence, the first of a great many."""
     names = [brief(item) for item in offer]
     more = len(names) - most
-    return by.join(names if more <= 0 else [*names[:most], f"{more:,} more"])
+    return mark.join(names if more <= 0 else [*names[:most], f"{more:,} more"])

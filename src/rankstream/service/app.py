@@ -20,8 +20,7 @@ from rankstream.service.http.write_routes import watching_routes, writing_routes
 from rankstream.service.hub import Service
 from rankstream.service.limits import RefusedError
 from rankstream.service.page.market import Pages
-from rankstream.service.page.routes import HEADERS, header_of, page_routes, part_routes
-from rankstream.service.page.uploads import upload_routes
+from rankstream.service.page.routes import HEADERS, header_of, page_routes, part_routes, upload_routes
 
 SENTENCES = {404: "Not found: see /openapi.json.", 405: "Method not allowed: see /openapi.json."}
 MIN_COMPRESSED_BYTES = 1000  # shorter answers fit into one packet anyway

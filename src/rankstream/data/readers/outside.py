@@ -28,18 +28,12 @@ def with_outside(
     """
     before = counts.assortments
     shares = _shares(before, share)
-    lacking = [no_choice not in offer for offer in before.offers]
+    lacking = np.array([no_choice not in offer for offer in before.offers])
     offers = [(*offer, no_choice) if lacks else offer for offer, lacks in zip(before.offers, lacking, strict=True)]
     items = before.items if no_choice in before.items else (*before.items, no_choice)
-    after = Assortments(offers, items, before.order)
-    grown = np.zeros(after.n_coordinates)
-    totals = counts.totals
-    for number, (start, end) in enumerate(zip(before.indptr[:-1], before.indptr[1:], strict=True)):
-        place = after.indptr[number]
-        grown[place : place + end - start] = counts.tallies[start:end]
-        if lacking[number]:
-            grown[place + end - start] = totals[number] * shares[number] / (1.0 - shares[number])
-    return ChoiceCounts(after, grown)
+    assumed = counts.totals * shares / (1.0 - shares)
+    grown = np.insert(counts.tallies, before.indptr[1:][lacking], assumed[lacking])
+    return ChoiceCounts(Assortments(offers, items, before.order), grown)
 
 
 def _shares(assortments: Assortments, share: float | Mapping[Any, float]) -> Vec:

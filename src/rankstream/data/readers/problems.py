@@ -14,11 +14,6 @@ from rankstream._core.files import check_target
 
 MAX_EXAMPLES = 3  # of each kind of problem; the file of rejects has all
 MAX_MESSAGE_LENGTH = 600  # characters, so that a damaged cell does not fill the terminal
-KINDS = (
-    *("malformed", "empty", "not offered", "unknown item", "unknown offer", "repeated item"),
-    *("flag", "count", "time", "ranking", "price"),
-    *("duplicate", "return", "before", "uncounted", "conflict"),
-)
 
 
 def shown(value: object, limit: int = 80) -> str:
@@ -32,7 +27,7 @@ def shown(value: object, limit: int = 80) -> str:
 
 
 class BadRecordError(ValueError):
-    """A problem with one record; ``kind`` is one of KINDS."""
+    """A problem with one record; ``kind`` is a word or two for it, such as "empty", "unknown item" or "price"."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message if len(message) <= MAX_MESSAGE_LENGTH else f"{message[:200]} ... {message[-200:]}")
@@ -73,7 +68,6 @@ class Problems:
         self.on_error = on_error
         self.by_kind: Counter[str] = Counter()
         self.first: list[Problem] = []
-        self._shown: Counter[str] = Counter()
         self._rejects = None if rejects is None else Path(rejects)
         self._stack = ExitStack()
         self._writer: Any = None
@@ -101,8 +95,7 @@ class Problems:
         if self.on_error == "stop":
             raise ValueError(str(problem))
         self.by_kind[bad.kind] += lines
-        self._shown[bad.kind] += 1
-        if self._shown[bad.kind] <= MAX_EXAMPLES:
+        if sum(known.kind == bad.kind for known in self.first) < MAX_EXAMPLES:
             self.first.append(problem)
         if self._writer is not None:
             self._writer.writerow([place, bad.kind, str(bad), json.dumps(record, default=str)])

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -152,13 +151,13 @@ def check_names(name: str, columns: Sequence[str]) -> None:
     if len(columns) > MOST_COLUMNS:
         raise ValueError(f"{name} has more than {MOST_COLUMNS:,} columns: keep those that are needed.")
     seen: dict[str, str] = {}
-    numbers = Counter(columns)
     for column in columns:
-        first = seen.setdefault(column.lower(), column)
-        if numbers[column] > 1 or first != column:
+        first = seen.get(column.lower())
+        if first is not None:
             raise ValueError(
                 f"{name} has the columns {shown(first)} and {shown(column)}: rename one, as case does not count."
             )
+        seen[column.lower()] = column
 
 
 def items_of(name: str, columns: Sequence[str], wanted: object, taken: set[str]) -> dict[str, str]:

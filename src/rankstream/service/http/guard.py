@@ -3,9 +3,8 @@
 import asyncio
 import time
 from typing import Any
-from urllib.parse import urlsplit
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -88,15 +87,13 @@ class Guard:
         note("request", method=scope["method"], route=route, status=status, ms=round(1000 * took, 2))
 
     async def _checked(self, scope: Scope, receive: Receive, body: "Body") -> Receive:
-        headers: dict[str, list[str]] = {}
-        for name, value in scope["headers"]:
-            headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        names = [without_port(value) for value in headers.get("host", [""])]
+        headers = Headers(scope=scope)
+        names = [without_port(value) for value in headers.getlist("host")]
         if len(names) != 1 or names[0] not in self.hosts:
             raise RefusedError(421, "The Host header does not match this server: see --allow-host.")
         if scope["method"] not in ("POST", "PUT"):
             return receive
-        kind = headers.get("content-type", [""])[-1].partition(";")[0].strip().lower()
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         is_form = kind == FORM and not scope["path"].startswith(("/v1/", "/page/"))
         is_file = kind == FILE and scope["path"].startswith("/page/") and scope["path"].endswith("/upload")
         if kind not in KINDS and not is_form and not is_file:
@@ -104,7 +101,7 @@ class Guard:
         limit = self._size_limit(scope["path"], headers)
         if limit is None:
             return _replayed(b"", receive)
-        size = headers.get("content-length", ["0"])[-1]
+        size = headers.get("content-length", "0")
         self.service.limits.check(limit, int(size) if size.isdecimal() else 0)
         if limit == "upload":
             return receive  # the route writes it to disk as it arrives
@@ -121,16 +118,16 @@ class Guard:
                 raise RefusedError(413, words)
         return _replayed(content, receive, self._turn if len(content) > LARGE_BODY else None)
 
-    def _size_limit(self, path: str, headers: dict[str, list[str]]) -> str | None:
+    def _size_limit(self, path: str, headers: Headers) -> str | None:
         """Check the token of a request; return the name of its size limit, or None if no route reads its body."""
         tokens = self.service.tokens
         match path.split("/")[1:]:
             case ["v1", "markets", market, word] if word in RIGHTS:
-                tokens.check(headers.get("authorization", [None])[-1], RIGHTS[word], market)
+                tokens.check(headers.get("authorization"), RIGHTS[word], market)
                 return "body" if word == "choices" else "question"
             case ["page", market, word] if word in RIGHTS:
-                check_origin(headers.get("origin", [""])[-1], headers.get("host", [""])[-1])
-                tokens.check(token_of(headers.get("cookie", [""])[-1], headers["host"][-1]), RIGHTS[word], market)
+                check_origin(headers.get("origin", ""), headers["host"])
+                tokens.check(token_of(headers.get("cookie", ""), headers["host"]), RIGHTS[word], market)
                 return "upload" if word == "upload" else "question"
             case ["login"] | ["logout"]:
                 return "login"
@@ -181,12 +178,8 @@ def check_origin(origin: str, host: str) -> None:
 
     >>> check_origin("http://Localhost:8000", "localhost:8000")
     """
-    try:
-        parts = urlsplit(origin)
-        site = parts.netloc.lower() if parts.scheme in ("http", "https") else ""
-    except ValueError:
-        site = ""
-    if not host or site != host.lower():
+    scheme, _, site = origin.lower().partition("://")
+    if not host or scheme not in ("http", "https") or site != host.lower():
         raise RefusedError(403, "The form was sent from another site: open the page of this server, and use its form.")
 
 

@@ -6,8 +6,9 @@ Sums of sales by state become choices from the offer of each state, coarser wher
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import groupby
-from operator import itemgetter
+from operator import itemgetter, or_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -261,10 +262,7 @@ class StateOffers:
         sold: dict[int, float] = defaultdict(float)
         for one in sums:
             sold[one.item] += one.weight
-        present = 0
-        for mask in self.masks.values():
-            present |= mask
-        order = sorted(items_of(present), key=lambda item: (sold[item], self.names[item]))
+        order = sorted(items_of(reduce(or_, self.masks.values())), key=lambda item: (sold[item], self.names[item]))
         low, high = sum(sold[item] == 0.0 for item in order), len(order) - 1
         while low < high:  # offers merge when an item is ignored, so that fewer of them are never more
             middle = (low + high) // 2

@@ -6,9 +6,7 @@ from typing import Any
 
 from rankstream.data.readers.options import translated
 from rankstream.data.readers.prices import OCCURRING, Levels
-from rankstream.data.readers.problems import Problems
 from rankstream.data.readers.reading import Reading
-from rankstream.data.readers.sales.join import SalesRules
 from rankstream.data.readers.sales.shop import MAX_OFFERS, MEMORY_LIMIT, open_shop
 from rankstream.data.readers.sales.tables import SECOND
 from rankstream.data.readers.times import seconds_of
@@ -111,13 +109,13 @@ def read_sales(
     >>> read_sales(sales, log).counts.assortments.offers
     (('pie',), ('pie', 'tea'))
     """
-    problems = Problems("skip", rejects)
     shop = open_shop(
-        {"receipts": receipts, "stock": stock, "visits": visits, "prices": prices}, by, category, columns,
-        SalesRules(conflicts, per_receipt, duplicates, on_error, between), problems, rejects, stock_format=stock_format,
-        timezone=timezone, max_offers=max_offers, items=items, no_choice=no_choice, outside_share=outside_share,
-        price_levels=price_levels, separator=separator, encoding=encoding, sheet=sheet, decimal=decimal, dates=dates,
+        {"receipts": receipts, "stock": stock, "visits": visits, "prices": prices}, by=by, category=category,
+        columns=columns, stock_format=stock_format, between=between, conflicts=conflicts, per_receipt=per_receipt,
+        duplicates=duplicates, timezone=timezone, items=items, no_choice=no_choice, outside_share=outside_share,
+        price_levels=price_levels, max_offers=max_offers, separator=separator, encoding=encoding, sheet=sheet,
+        decimal=decimal, dates=dates, on_error=on_error, rejects=rejects,
     )  # fmt: skip
     first, last = (None if time is None else round(seconds_of(time) * SECOND) for time in (since, until))
-    with problems, translated():
+    with shop.problems, translated():
         return shop.read((first, last), memory)

@@ -27,7 +27,7 @@ from rankstream.data.readers.sales.availability import (
     stock_changes,
     timeline_of,
 )
-from rankstream.data.readers.sales.join import Join, SalesRules, Visits, Window, left_without, visit_periods
+from rankstream.data.readers.sales.join import CHOICES, Join, SalesRules, Visits, Window, left_without, visit_periods
 from rankstream.data.readers.sales.sell_outs import date_sell_outs, uncertain_counts
 from rankstream.data.readers.sales.tables import ROLES, SECOND, Codes, SalesTable, check_zone, open_table, put_columns
 from rankstream.data.readers.sources.database import own_database
@@ -249,19 +249,19 @@ class Shop:
 
 def open_shop(
     given: Mapping[str, Any],
-    by: str | Sequence[str],
-    category: str | None,
-    columns: Mapping[str, str] | str | None,
-    rules: SalesRules,
-    problems: Problems,
-    rejects: Any = None,
     *,
+    by: str | Sequence[str] = (),
+    category: str | None = None,
+    columns: Mapping[str, str] | str | None = None,
+    rejects: Any = None,
     stock_format: str | None = None,
     timezone: str | None = None,
     max_offers: int = MAX_OFFERS,
     **options: Any,
 ) -> Shop:
     """The tables of a shop with their columns recognised, ready to be read; options are those of ``read_sales``."""
+    problems = Problems("skip", rejects)
+    rules = SalesRules(**{name: options.pop(name) for name in CHOICES if name in options})
     how = check_options(**options, prices=None if given["prices"] is None else PAID)
     said = parsed(columns) if isinstance(columns, str) else dict(columns or {})
     said |= {} if category is None else {"receipts.category": category}
