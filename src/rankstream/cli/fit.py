@@ -81,7 +81,7 @@ def fit(
     half_life: Count older choices less: with 30d, half after 30 days (needs a time column).
     by: Fit one model for each value of these columns, such as store,category.
     pool: With --by: let small markets borrow strength from the others.
-    attributes: CSV table of items and their attributes, for few choices and for new items ('predict --items').
+    attributes: CSV table of items and their attributes, for rarely offered and new items ('predict --items').
     """
     from rankstream.estimation.budget import fit_within
 
