@@ -51,7 +51,7 @@ def test_predict_prints_shares(path: Path, tmp_path: Path) -> None:
 def test_predict_adds_the_no_choice_item_and_says_so(path: Path) -> None:
     text = call("predict", path, "--offer", "tea").output
     assert " 25.0 %  7\n" in text
-    assert "(7 was added: it is in every offer of the data. --forced leaves it out.)" in text
+    assert "('7' was added: it is in every offer of the data. --forced leaves it out.)" in text
     assert "added" not in call("predict", path, "--offer", "tea;7").output
     forced = call("predict", path, "--offer", "tea", "--forced").output
     assert "100.0 %  tea" in forced

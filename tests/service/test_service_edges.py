@@ -180,7 +180,7 @@ def test_chips_say_what_the_header_says() -> None:
     assert "10 records behind" in current()
     assert "Model is current" in current(position=100)
     assert "all choices of the file" in current(is_file=True)
-    assert "Good fit (proven)" in quality(gap=0.05)
+    assert "Near the best fit (proven)" in quality(gap=0.05)
     assert "Fit may not be the closest" in quality(gap=0.06)
     assert "Fit not proven yet" in quality(gap=None)
     assert "Provisional" in quality(choices=29.0)

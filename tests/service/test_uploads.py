@@ -120,7 +120,7 @@ def test_a_file_is_looked_at_corrected_and_becomes_a_market(opened: Shop) -> Non
     assert model_of(opened, "one")["model"]["kind"] != "sparse"
     listed = opened.http.request("GET", "/").text
     assert all(words in listed for words in ("240", "28 May 2026"))
-    assert ("Good fit (proven)" in listed) != ("Fit may not be the closest" in listed)
+    assert ("Near the best fit (proven)" in listed) != ("Fit may not be the closest" in listed)
     shown = opened.http.request("GET", "/markets/one").text
     assert "240 choices from 2 different offers of 3 items." in shown  # the account, in the tab Data
     assert not files_of(opened)

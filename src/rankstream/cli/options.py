@@ -92,7 +92,7 @@ class ReadingOptions:
     price_list: With --stock: a price list (item, time, price), or 'paid' for the prices on receipts.
     category: With --stock: column of categories; each becomes a market.
     per_receipt: With --stock: what counts on a receipt of several units. Each unit (units, the default), the first
-        unit (first), all as one choice (weighted), or nothing (single).
+        unit (first), all as one choice (weighted), or none (single: only receipts of one unit count).
     conflicts: With --stock, for sales of items not in stock: extend the offer (default), skip the sale, or stop.
     stock_format: With --stock: format of the stock log (default: recognised).
     timezone: With --stock: time zone of times without one, such as Europe/Berlin.

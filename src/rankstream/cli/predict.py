@@ -72,5 +72,5 @@ def predict(
             which = "is between two price levels" if len(between) == 1 else "are between two price levels each"
             lines.append(f"  ({', '.join(between)} {which}: shares are interpolated linearly between them.)")
         for item in map(shown, content["added"]):
-            lines += [f"  ({item} was added: it is in every offer of the data. --forced leaves it out.)"]
+            lines += [f"  ('{item}' was added: it is in every offer of the data. --forced leaves it out.)"]
     print_answer(as_json, contents, "\n".join(lines))

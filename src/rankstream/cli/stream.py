@@ -56,7 +56,7 @@ def stream(
     detect: Restart the model when a change of tastes is detected.
     threshold: With --detect: alarm when a model of recent choices leads by this log-likelihood (default: 15).
     rounds: Solver rounds per batch; more fit closer and take longer (default: 20; with --detect, 50 per 50 choices).
-    publish: Kind of model to publish in model.json (default: max-entropy, which predicts best).
+    publish: Kind of model in model.json (default: max-entropy, which predicts best; sparse has few rankings).
     to_end: Stop at the end of the file instead of waiting for more.
     separator: Separator between the items of an offer (default: ';').
     price_levels: Price levels of every item that has a price, as JSON: {"tea": [3, 3.5]}.

@@ -90,7 +90,7 @@ export async function advise() {
   byId("advice").hidden = false;
   const link = (/** @type {string} */ text) => element("a", { href: "#best-offer" }, text);
   if (!Object.keys(told.margins).length) {
-    place.replaceChildren(element("p", {}, `Enter what a sale ${free.some((item) => item.prices.length) ? "costs" : "earns"}, and this page says which change earns most. `, link("Enter it")));
+    place.replaceChildren(element("p", {}, `Enter what ${free.some((item) => item.prices.length) ? "each item costs you" : "a sale earns"}, and this page says which change earns most. `, link("Enter it")));
     return;
   }
   const question = JSON.stringify([told, present(), byId("status").dataset.position]);
@@ -192,7 +192,7 @@ function show(place, found, how, given) {
     element("div", { class: "pair" },
       side("Today", worth ?? undefined, "today-ends", list(now, found.offer, "dropped")),
       side("Proposed", found.value, "proposed-ends", list(found.offer, now, "added"))),
-    element("p", { id: "proof" }, ...(found.note ? [element("strong", {}, found.note), " "] : []), found.proven ? "Proven best: by this model, no allowed offer is worth more." : `The best that was found. It is not proven best: the proven limit is ${money(found.bound)} per ${CUSTOMERS.toLocaleString("en")} customers.`),
+    element("p", { id: "proof" }, ...(found.note ? [element("strong", {}, found.note), " "] : []), found.proven ? "Proven best: by this model, no allowed offer is worth more." : `The best that was found. It is not proven best: another may earn up to ${money(found.bound)} per ${CUSTOMERS.toLocaleString("en")} customers.`),
     ...(without ? [element("p", { class: "note" }, `${without} ${without === 1 ? "item was" : "items were"} left out, because no margin or cost was given.`)] : []),
     ...(found.context?.nearness?.is_extrapolation ? [element("p", { class: "notice" }, "This offer is far from anything in the data. Try it in one place first.")] : []));
   const buttons = element("p", { class: "tools" });
