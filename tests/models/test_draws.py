@@ -6,8 +6,7 @@ import pytest
 import naive
 from random_laws import a_prior
 from rankstream import Assortments
-from rankstream.models.entropy.draws import TiltedRankings
-from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.entropy.soft_lattice import SoftLattice, TiltedRankings
 
 
 @pytest.mark.parametrize("kind", ["classes", "chain", "mixed"])

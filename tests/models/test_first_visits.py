@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from rankstream import Assortments
 from rankstream._core.types import Vec
 from rankstream.models import markov_chain
-from rankstream.models.entropy.draws import TiltedRankings
-from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.entropy.soft_lattice import SoftLattice, TiltedRankings
 from rankstream.models.parametric import em_kernels as kernels
 from rankstream.models.parametric.markov_chain import MarkovChainModel, first_visits
 

@@ -10,11 +10,10 @@ from rankstream import Assortments, ChoiceCounts, EntropyModel
 from rankstream._core.types import Codes, Label
 from rankstream.data import simulate
 from rankstream.models import fit_max_entropy, plackett_luce
-from rankstream.models.entropy.draws import TiltedRankings
 from rankstream.models.entropy.ensemble import Stack, fit_stack
 from rankstream.models.entropy.guides import LOGIT, UNIFORM
 from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix
-from rankstream.models.entropy.soft_lattice import SoftLattice
+from rankstream.models.entropy.soft_lattice import SoftLattice, TiltedRankings
 from rankstream.models.entropy.trust import choose_trust
 from rankstream.oracles.tables.lattice import TooManyUnionsError
 

@@ -165,7 +165,7 @@ class EntropyModel(DenseModel):
 
     def draw_orders(self, size: int, random: np.random.Generator) -> Codes:
         """Exact draws from the tilted prior."""
-        from rankstream.models.entropy.draws import TiltedRankings
+        from rankstream.models.entropy.soft_lattice import TiltedRankings
 
         return TiltedRankings(*self.program()).draw(size, random)
 
