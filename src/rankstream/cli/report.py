@@ -8,7 +8,7 @@ import typer
 
 from rankstream._core.files import check_target, same_file, write_whole
 from rankstream._core.terminal import print_answer, print_json, progress
-from rankstream.cli.decide import present_offer, progress_watch, said_of_items
+from rankstream.cli.decide import TIME_SLICES, present_offer, progress_watch, said_of_items
 from rankstream.cli.markets import market_files, per_market, run_each
 from rankstream.cli.model_answers import check_choices, refitted_to
 from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, reading_options
@@ -16,10 +16,10 @@ from rankstream.cli.show import describe_model
 from rankstream.models.item_names import offer_in
 
 if TYPE_CHECKING:
+    from rankstream.data.readers.reading import Reading
     from rankstream.reports.make import Report
 
-TIME_SLICES = 12
-"""Number of equal parts, in the order of time, in the chart of shares."""
+SLICES_PER_POINT = 4  # of those that date the present offer, so that the chart of shares has 13 points; not tuned
 
 
 @per_market(together=True, takes_choices=lambda _: True)
@@ -108,13 +108,16 @@ def make_report(
         make_problem(model, items.margins, **said)
         said["margins"] = items.margins
     choices = reading.read(data, time_slices=TIME_SLICES)
-    choices = replace(choices, unused=choices.unused or unused_in(model.about))
+    recent, choices = (
+        present_offer(choices),
+        _coarser(replace(choices, unused=choices.unused or unused_in(model.about))),
+    )
     check_choices(model, choices.counts, data)
     refits: Any = None if named["intervals"] else "Intervals were turned off by --no-intervals."
     if named["intervals"] and named["replicates"]:
         refits = refitted_to(model, choices.counts, named["replicates"], named["seed"])
     if said and named["present"] == "recent":
-        said["present"] = present_offer(choices)
+        said["present"] = recent
     elif said:
         said["present"] = offer_in(named["present"], model)
     options = {name: named[name] for name in ("currency", "top", "rivals", "folds", "budget", "seed")}
@@ -127,6 +130,17 @@ def make_report(
     read |= {"choices": choices.counts.observations, "offers": choices.counts.assortments.n_offers}
     described = describe_model(model, named["top"], None if isinstance(refits, str) else refits)
     return page, {"read": read, "model": described, **page.content}
+
+
+def _coarser(choices: "Reading") -> "Reading":
+    """Return the same choices in fewer slices of time."""
+    if choices.slices is None or choices.slice_times is None:
+        return choices
+    places = range(0, len(choices.slices), SLICES_PER_POINT)
+    parts = [choices.slices[place : place + SLICES_PER_POINT] for place in places]
+    spans = [choices.slice_times[place : place + SLICES_PER_POINT] for place in places]
+    slices, times = [sum(part[1:], part[0]) for part in parts], [(span[0][0], span[-1][1]) for span in spans]
+    return replace(choices, slices=slices, slice_times=times)
 
 
 def save_report(out: Path, text: str, content: dict[str, Any], margins: Path | None, as_json: bool) -> None:
