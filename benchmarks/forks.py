@@ -21,10 +21,10 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-OPTIONS = ["-q", "-p", "no:cacheprovider", "-m", "not browser and not server and not slow"]
+OPTIONS = ["-q", "-p", "no:cacheprovider", "-m", "not browser"]
 FOLDERS = ["tests", "src"]
 CANNOT_CHANGE = 70  # exit code of a fork whose functions could not be changed in place
-MAX_TRACED_EXAMPLES, MAX_TRACED_SECONDS = 5, 1.5  # which lines a test runs shows soon
+MAX_TRACED_EXAMPLES, MAX_TRACED_SECONDS = 5, 0.6  # which lines a test runs shows soon
 MAX_TRACED_WAIT = 30  # seconds by the clock: one that was ended may leave threads for which the next one waits
 
 
@@ -62,7 +62,9 @@ class Collection:
         self._process = subprocess.Popen(
             command, cwd=folder, env={**os.environ, **names}, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
-        self.tests: list[str] = self._answer()["tests"]
+        answer = self._answer()
+        self.tests: list[str] = answer["tests"]
+        self.long = set[str](answer["long"])  # slow tests, and those that start servers
 
     def run(self, tests: Sequence[str], limit: float, broken: Path | None = None, trace: Path | None = None) -> Outcome:
         """Run tests until the first failure or the end of their CPU seconds; all of them if they are traced.
@@ -156,7 +158,8 @@ class _Server:
         package = Path.cwd() / "src" / "rankstream"
         self.sources = {str(path): path.read_text() for path in package.rglob("*.py")}
         self.functions = [one for one in gc.get_objects() if type(one) is FunctionType and one.__module__]
-        self._answer({"tests": list(items)})
+        long = [name for name, item in items.items() if any(map(item.get_closest_marker, ("slow", "server")))]
+        self._answer({"tests": list(items), "long": long})
         for line in self.requests:
             request = json.loads(line)
             child = os.fork()

@@ -1,8 +1,9 @@
 """Which tests run a line of the package: measured by coverage of the suite, test by test.
 
-All but slow tests and servers run once, and the tests of kernels once more uncompiled, as ``make test`` runs them:
-compiled code leaves no trace. What was measured stays in a folder, file by file, and is measured again when the sources
-or that file change. Where there is no time for that, ``Mentions`` goes by the names that tests mention.
+All but slow tests and servers run once, for a part of a second, and the tests of kernels once more uncompiled, as
+``make test`` runs them: compiled code leaves no trace. What was measured stays in a folder, file by file, and is
+measured again when the sources or that file change. ``Mentions`` goes by the names that tests mention: it adds tests
+that need longer to get to a line, or run it in a process of their own.
 """
 
 import ast
@@ -19,6 +20,7 @@ from forks import Collection
 MAX_SECONDS_OF_A_FILE = 900.0
 MAX_TRACED_CASES = 2  # of one test with parameters: others run much the same lines
 MAX_NAMED_CASES = 6  # of one test with parameters, where nothing is measured
+NOT_TRACED = "tests/project/"  # tests of documents, names and the package, which run a bit of everything
 STEPS_OF_EFFORT = (0.05, 0.5, 2.0)  # CPU seconds: quick tests run first, and the most focused first among those
 
 
@@ -47,13 +49,16 @@ class Relevance:
         self._effort: dict[str, tuple[float, int]] = {}
         self._cases: defaultdict[str, list[str]] = defaultdict(list)
         folder.mkdir(parents=True, exist_ok=True)
+        self._mentions = Mentions(tests)
         by_file = defaultdict(list)
         for test in tests.tests:
+            if test in tests.long or test.startswith(NOT_TRACED):
+                continue
             name = test.partition("::")[0]
             self._cases[test.partition("[")[0]].append(test)
             if len(self._cases[test.partition("[")[0]]) <= MAX_TRACED_CASES:
                 by_file[Path(name).parent.as_posix() if name.startswith("src/") else name].append(test)
-        sources = self._digest("src", "tests/helpers", "conftest.py")
+        sources = self._digest("src", "conftest.py")
         for name, some in by_file.items():
             own = self._digest(name)
             mode = "" if tests.compiled else "-uncompiled"
@@ -86,7 +91,7 @@ class Relevance:
         return {test: (outcome.took[test], sizes[test]) for test in some if outcome.took.get(test, -1.0) >= 0.0}
 
     def pick(self, module: str, line: int) -> list[str]:
-        """The tests that run a line: quick ones first, and those that run least beside it."""
+        """The tests that run a line, quick ones and those that run least beside it first; then those that mention it."""
         source = self.root / "src" / "rankstream" / module
         found: set[str] = set()
         for file, numbers in self._lines(source, line).items():
@@ -95,7 +100,12 @@ class Relevance:
                 found |= {test for number in numbers for test in contexts.get(number, ()) if test in self._effort}
         picked = sorted(found, key=self._cost)
         tests = dict.fromkeys(test.partition("[")[0] for test in picked)
-        return list(dict.fromkeys([*picked, *(case for test in tests for case in self._cases[test])]))
+        cases = (case for test in tests for case in self._cases[test])
+        return list(dict.fromkeys([*picked, *cases, *self._mentions.pick(module, line)]))
+
+    def pick_long(self, module: str, line: int) -> list[str]:
+        """Slow tests and those that start servers, by what they mention."""
+        return self._mentions.pick_long(module, line)
 
     def _cost(self, test: str) -> tuple[int, int, str]:
         seconds, lines = self._effort[test]
@@ -135,7 +145,7 @@ class Mentions:
     seconds = 0.0
 
     def __init__(self, tests: Collection) -> None:
-        self.root = tests.folder
+        self.root, self._long = tests.folder, tests.long
         self._texts: dict[str, tuple[str, dict[str, str]]] = {}  # by file: all of it, and that of each test
         self._tests: defaultdict[str, list[str]] = defaultdict(list)
         for test in tests.tests:
@@ -148,6 +158,14 @@ class Mentions:
 
     def pick(self, module: str, line: int) -> list[str]:
         """The tests, those that mention most first."""
+        return [test for test in self._ranked(module, line, 1.0) if test not in self._long]
+
+    def pick_long(self, module: str, line: int) -> list[str]:
+        """Slow tests and those that start servers: what these mention, and then the others of the package's folder."""
+        return [test for test in self._ranked(module, line, 0.5) if test in self._long]
+
+    def _ranked(self, module: str, line: int, least: float) -> list[str]:
+        """The tests whose score is not below the least, best first."""
         tree = ast.parse((self.root / "src" / "rankstream" / module).read_text())
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         named = [node for node in ast.walk(tree) if isinstance(node, kinds)]
@@ -167,8 +185,9 @@ class Mentions:
                 continue
             words = set(re.findall(r"\w+", bodies.get(own, "")))
             score = 4.0 * len(words & around) + 2.0 * len(words & callers) + 3.0 * bool(imported.search(whole))
-            scores[test] = score + (Path(name).parent.name == module.partition("/")[0]) if score else 0.0
-        order = sorted((test for test in scores if scores[test] >= 1.0), key=lambda test: -scores[test])
+            is_own = Path(name).parent.name == module.partition("/")[0]
+            scores[test] = score + is_own if score else 0.5 * is_own
+        order = sorted((test for test in scores if scores[test] >= least), key=lambda test: -scores[test])
         return [case for test in order for case in self._tests[test]]
 
 
