@@ -21,7 +21,9 @@ def two_periods(seed: int, offers: list[tuple[str, ...]] = OFFERS, boost: float 
     for factor in (1.0, boost):
         worth = {item: 1.0 + place for place, item in enumerate(ITEMS)} | {"a": factor}
         tallies = [
-            random.multinomial(random.integers(60, 90), np.array([worth[i] for i in offer]) / sum(worth[i] for i in offer))
+            random.multinomial(
+                random.integers(60, 90), np.array([worth[i] for i in offer]) / sum(worth[i] for i in offer)
+            )
             for offer in offers
         ]
         rows.append(np.concatenate(tallies).astype(float))
@@ -98,7 +100,9 @@ def test_the_test_through_a_logit_is_its_score_test(seed: int, without: str) -> 
     left = np.array([cells.items[item] != without for item in cells.item], dtype=float)
     table = table_of(cells, left)
     n_offers, n_items = len(cells.offers), len(cells.items)
-    inside = np.array([[item in offer and item != without for item in cells.items] for offer in cells.offers], dtype=float)
+    inside = np.array(
+        [[item in offer and item != without for item in cells.items] for offer in cells.offers], dtype=float
+    )
     shares = maximum_likelihood(inside, table.sum(axis=0))
     spreads = np.zeros((2, n_items, n_items))
     for period in range(2):
@@ -221,7 +225,9 @@ def test_comparable_items_are_counted() -> None:
     cells = two_periods(1)
     assert item_changes.count_comparable(cells, given_offers=False) == 5
     assert item_changes.count_comparable(cells, given_offers=True) == 5
-    few = ItemCells.of(OFFERS[10:13], cells.tallies[:, 20:29])  # three offers are too few for a comparison through a logit
+    few = ItemCells.of(
+        OFFERS[10:13], cells.tallies[:, 20:29]
+    )  # three offers are too few for a comparison through a logit
     assert item_changes.count_comparable(few, given_offers=False) == 5
     assert item_changes.count_comparable(few, given_offers=True) == 0
 
@@ -230,14 +236,20 @@ def test_levels_of_an_item_are_one_item_unless_an_offer_has_two() -> None:
     offers = [("tea @ 3.00", "pie"), ("tea @ 4.00", "pie")]
     cells = ItemCells.of(offers, np.ones((2, 4)))
     assert cells.items == ("tea", "pie")
-    assert (cells.owner.tolist(), cells.label.tolist(), cells.item.tolist()) == ([0, 0, 1, 1], [0, 1, 2, 1], [0, 1, 0, 1])
+    assert (cells.owner.tolist(), cells.label.tolist(), cells.item.tolist()) == (
+        [0, 0, 1, 1],
+        [0, 1, 2, 1],
+        [0, 1, 0, 1],
+    )
     assert cells.by_item(np.array([1.0, 2.0, 4.0, 8.0])).tolist() == [5.0, 10.0]
     assert cells.period_totals(np.array([[1.0, 2.0, 4.0, 8.0]])).tolist() == [[3.0, 3.0, 12.0, 12.0]]
     both = ItemCells.of([*offers, ("tea @ 3.00", "tea @ 4.00")], np.ones((2, 6)))
     assert both.items == ("tea @ 3.00", "pie", "tea @ 4.00")
 
 
-def priced_strata(seed: int, slope: float) -> dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def priced_strata(
+    seed: int, slope: float
+) -> dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Weights, choices and prices of the records of some offers in two groups."""
     random, strata = np.random.default_rng(seed), {}
     for group in ("north", "south"):
@@ -303,7 +315,10 @@ def test_prices_matter_between_offers_by_the_score_of_a_price_in_a_logit(seed: i
     effect = np.zeros(len(labels))
     effect[free] = np.linalg.solve(spread[np.ix_(free, free)], pull[free])
     scores = np.array(
-        [(found - size * row) @ (own - effect) for found, size, row, own in zip(counts, totals, shares, price, strict=True)]
+        [
+            (found - size * row) @ (own - effect)
+            for found, size, row, own in zip(counts, totals, shares, price, strict=True)
+        ]
     )
     squared = sum(
         size * own @ (np.diag(row) - np.outer(row, row)) @ own

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from rankstream.data.readers import unused_columns
 from rankstream.data.readers.unused_columns import UnusedColumn, _arrays, _date, _Look, _numbers, _Record, _with_warning
@@ -89,7 +90,13 @@ def test_times_are_told_from_first_to_last() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(99_999_999.0, "1e+08"), (1e8, "3 March 1973"), (99_999_999_999.0, "16 November 5138"), (1e11, "1e+11"), (5.0, "5")],
+    [
+        (99_999_999.0, "1e+08"),
+        (1e8, "3 March 1973"),
+        (99_999_999_999.0, "16 November 5138"),
+        (1e11, "1e+11"),
+        (5.0, "5"),
+    ],
 )
 def test_dates_are_dates_between_1973_and_5138(seconds: float, words: str) -> None:
     assert _date(seconds) == words
@@ -160,8 +167,6 @@ def test_a_group_is_described_by_the_item_that_it_chooses_most_unlike_others(mon
     table = np.array([[30.0, 20.0, 0.0], [10.0, 30.0, 10.0]])
     rows, columns, size = table.sum(axis=1), table.sum(axis=0), table.sum()
     statistic = ((table - np.outer(rows, columns) / size) ** 2 / np.outer(rows, columns) * size).sum() * 99 / 100
-    from scipy.stats import chi2
-
     assert found.p_value == pytest.approx(chi2.sf(statistic, 2))
     monkeypatch.setattr(unused_columns, "MAX_TESTED_OFFERS", 1)
     others = [_Record(("tea", "pie"), "tea" if number % 2 else "pie", "", 1.0, []) for number in range(20)]
@@ -180,7 +185,11 @@ def test_items_and_groups_are_tested_from_twenty_choices_on() -> None:
     job: Any = SimpleNamespace(
         layout=SimpleNamespace(format="long"), source=SimpleNamespace(columns=[]), split=SimpleNamespace(by=())
     )
-    records = [_Record(offer, "egg", "", 19.0, []), _Record(offer, "pie", "", 20.0, []), _Record(offer, "tea", "", 60.0, [])]
+    records = [
+        _Record(offer, "egg", "", 19.0, []),
+        _Record(offer, "pie", "", 20.0, []),
+        _Record(offer, "tea", "", 60.0, []),
+    ]
     assert _Look(job, records, None).tested == {"tea": 0, "pie": 1}
 
 
