@@ -213,6 +213,7 @@ def _try(copy: Copy, mutant: Mutant, before: Fate, tests: list[str], compiled: b
     seconds, word, by, picked, ran = 0.0, "survived", "", len(tests), 0
     while tests and seconds < limit - 1.0:
         found = copy.run(tests, compiled, limit - seconds, mutant)
+        copy.relevance[compiled].took.update(found.took)
         seconds += found.seconds
         ran = max(ran, len(found.took))
         by = found.failed or (found.last if found.code < 0 else "")
