@@ -139,6 +139,7 @@ def test_a_mutant_is_killed_by_a_test_that_passes_without_it(tmp_path: Path, mon
         "from rankstream.sums import total\n\n"
         "def test_wrong():\n    assert total(1) == 7\n\ndef test_right():\n    assert total(1) == 2\n"
     )
+    (project / "tests/conftest.py").write_text("import gc\n\ndef pytest_collection_finish():\n    gc.freeze()\n")
     (project / "tests/test_other.py").write_text("def test_other():\n    assert True\n")
     (project / "tests/test_long.py").write_text(
         "import pytest\nfrom rankstream import sums\n\n"
