@@ -193,3 +193,10 @@ def test_files_of_offers(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match="not a text file"):
         read_offers(file)
+
+
+@pytest.mark.parametrize("level", ["0", "1", "-0.5", "1.5", "nan"])
+def test_confidence_levels_are_between_0_and_1(path: Path, level: str, tmp_path: Path) -> None:
+    """Refused before the choices are read, which may take long."""
+    found = call("predict", path, "--offer", "tea", "--interval", level, "--data", tmp_path / "absent.csv")
+    assert "--interval" in str(found.exception)
