@@ -156,6 +156,7 @@ class Mentions:
         self._calls = calls or CallGraph(self.root / "src" / "rankstream")
         self._texts: dict[str, str] = {}
         self._words: dict[str, set[str]] = {}
+        self._quick: set[str] = set()
         self._tests: defaultdict[str, list[str]] = defaultdict(list)
         for test in tests.tests:
             if len(self._tests[test.partition("[")[0]]) < MAX_NAMED_CASES:
@@ -165,6 +166,7 @@ class Mentions:
         for name in {test.partition("::")[0] for test in self._tests}:
             self._texts[name] = (self.root / name).read_text()
             own = {} if name.startswith("src/") else _bodies(self._texts[name])
+            self._quick |= {name} if "pytest.mark.quick" in self._texts[name] else set()
             for test, words in own.items():
                 for _ in range(2):  # helpers of helpers as well
                     words = words | set[str]().union(*(own.get(word) or shared.get(word, set()) for word in words))
@@ -193,7 +195,7 @@ class Mentions:
                 continue
             words = self._words.get(test, set())
             score = sum(weight * min(2, len(words & ring)) for weight, ring in zip(RING_WEIGHTS, rings, strict=True))
-            score += 3.0 * (name in imports)
+            score += (3.0 + (name in self._quick)) * (name in imports)
             is_own = Path(name).parent.name == module.partition("/")[0]
             scores[test] = score + is_own if score else 0.5 * is_own
         order = sorted(
@@ -252,9 +254,16 @@ class CallGraph:
 
 
 def _bodies(text: str) -> dict[str, set[str]]:
-    """The words in each function or class of a file."""
-    nodes, lines = (node for node in ast.parse(text).body if isinstance(node, DEFINITIONS)), text.splitlines()
-    return {node.name: set(re.findall(r"\w+", " ".join(lines[node.lineno - 1 : node.end_lineno]))) for node in nodes}
+    """The words in each function, class or constant of a file."""
+    lines, bodies = text.splitlines(), {}
+    for node in ast.parse(text).body:
+        words = set(re.findall(r"\w+", " ".join(lines[node.lineno - 1 : node.end_lineno])))
+        if isinstance(node, DEFINITIONS):
+            bodies[node.name] = words
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            bodies |= {target.id: words for target in targets if isinstance(target, ast.Name)}
+    return bodies
 
 
 def _holds(node: ast.stmt, line: int) -> bool:
