@@ -1,8 +1,12 @@
 """A comparison from given scores: the ranking, the margins, the verdict and the tables."""
 
+import sys
+
 import numpy as np
 import pytest
 
+from rankstream import Assortments, ChoiceCounts, RankingModel
+from rankstream.evaluate.compare import compare, score
 from rankstream.evaluate.comparison import Comparison, Score, ranked, standard_error, student
 from rankstream.evaluate.customer_types import TypeChange, _sorted
 
@@ -118,3 +122,51 @@ def test_types_are_new_where_less_than_a_tenth_was_there() -> None:
     assert found.to_json()["appeared"] == [{"ranking": ["new"], "before": 0.0099, "after": 0.1}]
     assert str(found).splitlines()[0] == "appeared: new, 1.0 % to 10.0 %"
     assert str(_sorted([], 0.025)) == "no type changed by 2.5 points"
+
+
+class Fixed:
+    """A model that predicts these shares, whatever it is asked."""
+
+    def __init__(self, *shares: float) -> None:
+        self.shares = np.array(shares)
+
+    def probabilities(self, _: Assortments) -> np.ndarray:
+        return self.shares
+
+
+def test_scores_are_by_choice() -> None:
+    tested = ChoiceCounts(Assortments([("a", "b"), ("b", "c", "d")]), [6, 2, 1, 0, 1])
+    found = score(Fixed(0.5, 0.5, 0.2, 0.2, 0.6), tested, 0.1, 2.5, 7)  # type: ignore[arg-type]
+    mixed = 0.9 * np.array([0.5, 0.5, 0.2, 0.2, 0.6]) + 0.1 * np.array([0.5, 0.5, 1 / 3, 1 / 3, 1 / 3])
+    tallies = np.array([6.0, 2.0, 1.0, 0.0, 1.0])
+    assert found.log_likelihood == pytest.approx(tallies @ np.log(mixed) / 10.0)
+    assert found.raw_log_likelihood == pytest.approx((8 * np.log(0.5) + np.log(0.2) + np.log(0.6)) / 10.0)
+    apart, weights = np.array([0.25, 0.25, 0.3, 0.2, 0.1]), np.array([8.0, 8.0, 2.0, 2.0, 2.0])
+    assert found.mae == pytest.approx(apart @ weights / 22.0)
+    assert found.rmse == pytest.approx(np.sqrt(apart**2 @ weights / 22.0))
+    assert (found.seconds, found.size) == (2.5, 7)
+    for wrong in (Fixed(0.5, 0.5), Fixed(0.5, 0.5, -0.1, 0.5, 0.6)):
+        with pytest.raises(ValueError, match="does not give a probability"):
+            score(wrong, tested)  # type: ignore[arg-type]
+
+
+def test_fits_are_timed_and_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["rankstream.evaluate.compare"], "perf_counter", Ticks(2.0))
+    counts, seen = ChoiceCounts(Assortments([("a", "b"), ("b", "c")]), [60, 40, 30, 70]), list[tuple[str, float]]()
+    models = {name: lambda _: RankingModel(["a", "b", "c"], [("a", "b", "c")], [1.0]) for name in ("one", "two")}
+    found = compare(counts, models, holdout="choices", folds=2, watch=lambda name, done: seen.append((name, done)))
+    assert seen == [("one", 0.0), ("two", 0.25), ("one", 0.5), ("two", 0.75)]
+    assert {row.name: row.seconds for row in found.rows} == {"one": 2.0, "two": 2.0, "uniform": 0.0}
+    assert {row.name: (row.mean("size"), row.unit) for row in found.rows}["one"][0] == 1.0
+    assert found.observations == 200.0
+
+
+class Ticks:
+    """A clock that advances by a step whenever it is read."""
+
+    def __init__(self, step: float) -> None:
+        self.step, self.now = step, 5000.0
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
