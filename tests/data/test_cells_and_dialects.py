@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankstream.data.readers import dialect
+from rankstream.data.readers import dialect, records
 from rankstream.data.readers.account import Account, Exposure
 from rankstream.data.readers.dialect import COMMA, DMY, MDY, POSITIVE, LineDialect, date_rule, decimal_rule, rewrite
 from rankstream.data.readers.groups import Split, period_label
@@ -287,3 +287,12 @@ def test_a_table_of_assumptions() -> None:
     assert lines[2].split() == ["50%", "3", "0.125"]
     assert lines[3].split() == ["span", "2", "0.125"]
     assert len({len(line) for line in lines}) == 1
+
+
+def test_an_offer_with_a_bad_row_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("1", "tea", None), ("1", "pie", None), ("2", "", None), ("2", "tea", None), ("3", "tea", "wrong")]
+    found = [SimpleNamespace(cells=row[:2], wrong=row[2]) for row in rows]
+    monkeypatch.setattr(records, "_selected", lambda *_: found)
+    given: Any = SimpleNamespace(raw=("id", "item"))
+    contents = records.own_contents(given, given)
+    assert {number: set(items) for number, items in contents.items()} == {"1": {"tea", "pie"}, "2": set(), "3": set()}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rankstream.decide import verification
+from rankstream.decide.moves import MIN_RELATIVE_GAIN, least_gain
 from rankstream.decide.verification import WrongAnswerError, tolerance_of, verify_answer, verify_feasible, verify_order
 
 pytestmark = pytest.mark.quick
@@ -86,3 +87,9 @@ def expect(check: Callable[[], None], message: str) -> None:
             check()
     else:
         check()
+
+
+def test_a_gain_counts_relative_to_the_largest_margin() -> None:
+    for margins, largest in (((0.25, -0.5), 0.5), ((8.0, 2.0), 8.0)):
+        assert least_gain(problem(margins)) == pytest.approx(MIN_RELATIVE_GAIN * largest)
+    assert least_gain(problem((0.0, 0.0))) > 0.0

@@ -327,6 +327,7 @@ def test_settings_that_the_records_so_far_do_not_suit(
 def test_settings_have_defaults_and_one_seed() -> None:
     assert checked({}, 7)["seed"] == 7
     assert checked({"seed": 3}, 7)["seed"] == 3
+    assert checked({})["seed"] == 0
     assert checked({"no_choice": " no "})["no_choice"] == "no"
     with pytest.raises(RefusedError, match="must be a name or null"):
         checked({"no_choice": " "})
