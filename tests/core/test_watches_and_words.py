@@ -27,7 +27,7 @@ class Clock:
         return self.now
 
 
-def deadline(monkeypatch: pytest.MonkeyPatch, **given: Any) -> tuple[watch.Deadline, Clock, Clock]:
+def deadline(monkeypatch: pytest.MonkeyPatch, **given: Any) -> tuple[Any, Clock, Clock]:
     clock, wall = Clock(), Clock()
     clock.now, wall.now = 100.0, 1000.0
     monkeypatch.setattr(watch, "monotonic", wall)
@@ -125,7 +125,7 @@ def test_a_first_ctrl_c_is_noted_and_a_second_ends() -> None:
 
 def test_titles_are_printed_once_before_the_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
-    monkeypatch.setattr(terminal.sys, "stdout", out)
+    monkeypatch.setattr("sys.stdout", out)
     with terminal.headed("a shop\x1b") as heading:
         assert out.getvalue() == ""
         terminal.print_answer(True, {"a": 1}, "unused")
@@ -137,14 +137,14 @@ def test_titles_are_printed_once_before_the_first_line(monkeypatch: pytest.Monke
     first, _, rest = out.getvalue().partition("{")
     assert first == f"a shop\\x1b\n{'-' * 10}\none\nline\ntwo\nthree\n"
     assert rest.replace("\n", "").replace(" ", "") == '"c":null,"d":[1,null,2.5]}'
-    monkeypatch.setattr(terminal.sys, "stdout", None)
+    monkeypatch.setattr("sys.stdout", None)
     terminal.print_plain("nowhere")
 
 
 def test_notes_are_flushed_to_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[str] = []
     stream = SimpleNamespace(write=flushed.append, flush=lambda: flushed.append("flushed"))
-    monkeypatch.setattr(terminal.sys, "stderr", stream)
+    monkeypatch.setattr("sys.stderr", stream)
     terminal.print_note("a\rb")
     assert flushed == ["a\\rb\n", "flushed"]
 

@@ -1,5 +1,6 @@
 """Cells as labels, dialects of numbers and dates, periods and accounts: each rule by itself, without a file."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from rankstream.data.readers.dialect import COMMA, DMY, MDY, POSITIVE, LineDiale
 from rankstream.data.readers.groups import Split, period_label
 from rankstream.data.readers.outside import Sensitivity
 from rankstream.data.readers.problems import BadRecordError
+from rankstream.data.readers.records import SEPARATORS
 from rankstream.data.readers.sources import labels
 
 pytestmark = pytest.mark.quick
@@ -147,8 +149,8 @@ def test_a_stream_decides_with_its_first_clear_cell() -> None:
 
 def test_separators_are_those_that_explain_the_choices() -> None:
     assert dialect._of_offers([("tea;pie", "tea"), ("tea,pie", "tea"), ("a,b", "b")]) == ","
-    assert dialect._of_offers([("tea", "tea")]) == dialect.SEPARATORS[0]
-    assert dialect._of_offers([("tea,pie", "")]) == dialect.SEPARATORS[0]
+    assert dialect._of_offers([("tea", "tea")]) == SEPARATORS[0]
+    assert dialect._of_offers([("tea,pie", "")]) == SEPARATORS[0]
     assert dialect._of_offers([("tea@3,5|pie@4", "pie")], priced=True) == "|"
     assert dialect._holds("tea@3,50,pie@4", ",", "pie", priced=True)
     assert dialect._holds("tea@3,50,pie@4", ",", "tea", priced=True)
@@ -172,7 +174,7 @@ def test_columns_of_numbers() -> None:
     assert dialect.number_columns(layout(format="transactions", has_prices=True, count="n")) == ["n"]
 
 
-def columns_of(rows: list[tuple[str, ...]], layout: str = "long", priced: tuple[str, ...] = ()) -> list[str]:
+def columns_of(rows: Sequence[tuple[str, ...]], layout: str = "long", priced: tuple[str, ...] = ()) -> list[str]:
     """Columns that do not have what their names promise."""
     names = [f"c{place}" for place in range(len(rows[0]))]
     table = [SimpleNamespace(cells=row, wrong=None) for row in rows]

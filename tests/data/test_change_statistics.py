@@ -2,20 +2,23 @@
 
 from itertools import combinations
 from math import erfc, isnan, nan, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import chi2, t
 
-from rankstream.data import item_changes
-from rankstream.data.item_changes import ItemCells, ItemMovement
+from rankstream.data import item_changes as item_changes_module
+from rankstream.data.item_changes import ItemMovement
 
 pytestmark = pytest.mark.quick
+item_changes: Any = item_changes_module
+ItemCells: Any = item_changes.ItemCells
 ITEMS = tuple("abcde")
 OFFERS = [offer for size in (2, 3, 4) for offer in combinations(ITEMS, size)]
 
 
-def two_periods(seed: int, offers: list[tuple[str, ...]] = OFFERS, boost: float = 1.0) -> ItemCells:
+def two_periods(seed: int, offers: list[tuple[str, ...]] = OFFERS, boost: float = 1.0) -> Any:
     """Choices of a logit in two periods; in the second the first item is worth more."""
     random, rows = np.random.default_rng(seed), []
     for factor in (1.0, boost):
@@ -30,7 +33,7 @@ def two_periods(seed: int, offers: list[tuple[str, ...]] = OFFERS, boost: float 
     return ItemCells.of(list(offers), np.array(rows))
 
 
-def table_of(cells: ItemCells, left: np.ndarray) -> np.ndarray:
+def table_of(cells: Any, left: np.ndarray) -> np.ndarray:
     """The choices by period, offer and item."""
     table = np.zeros((2, len(cells.offers), len(cells.items)))
     for period in range(2):
@@ -146,7 +149,7 @@ def test_a_logit_fits_the_choices_of_every_item() -> None:
 def test_offers_are_divided_by_items_that_one_period_has_more_often() -> None:
     offers = [("a", "b"), ("a", "c"), ("b", "c")]
 
-    def strata(*rows: tuple[int, ...]) -> list[int]:
+    def strata(*rows: tuple[int, ...]) -> Any:
         tallies = np.array([[part for size in row for part in (size, size)] for row in rows], dtype=float)
         return item_changes._strata(ItemCells.of(offers, tallies)).tolist()
 
@@ -247,11 +250,9 @@ def test_levels_of_an_item_are_one_item_unless_an_offer_has_two() -> None:
     assert both.items == ("tea @ 3.00", "pie", "tea @ 4.00")
 
 
-def priced_strata(
-    seed: int, slope: float
-) -> dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def priced_strata(seed: int, slope: float) -> Any:
     """Weights, choices and prices of the records of some offers in two groups."""
-    random, strata = np.random.default_rng(seed), {}
+    random, strata = np.random.default_rng(seed), dict[Any, Any]()
     for group in ("north", "south"):
         for offer in (("a", "b"), ("a", "b", "c"), ("b", "c")):
             prices = random.choice([2.0, 3.0, 4.0], (40, len(offer)))
@@ -291,7 +292,7 @@ def test_nothing_is_said_of_prices_without_two_records_that_differ() -> None:
 def test_prices_matter_between_offers_by_the_score_of_a_price_in_a_logit(seed: int, slope: float) -> None:
     strata = priced_strata(seed, slope)
     labels = sorted({(group, item) for group, offer in strata for item in offer})
-    rows: dict[tuple[object, ...], np.ndarray] = {}
+    rows: dict[Any, Any] = {}
     for (group, offer), (weights, chosen, prices) in strata.items():
         for weight, took, row in zip(weights, chosen, prices, strict=True):
             cell = rows.setdefault((group, offer, tuple(row)), np.zeros(len(labels)))
@@ -299,7 +300,7 @@ def test_prices_matter_between_offers_by_the_score_of_a_price_in_a_logit(seed: i
     counts = np.array(list(rows.values()))
     inside, price = np.zeros(counts.shape), np.zeros(counts.shape)
     for number, (group, offer, levels) in enumerate(rows):
-        for item, level in zip(offer, levels, strict=True):  # type: ignore[call-overload]
+        for item, level in zip(offer, levels, strict=True):
             inside[number, labels.index((group, item))], price[number, labels.index((group, item))] = 1.0, level
     free = [place for place in range(len(labels)) if labels[place][1] != "a"]  # one effect of each group is fixed
     level = np.zeros(len(labels))

@@ -84,10 +84,11 @@ def test_roles_by_name(columns: list[str], given: dict[str, Any], roles: dict[st
 
 
 def test_roles_that_cannot_be() -> None:
-    for given, message in (
+    cases: tuple[tuple[Any, str], ...] = (
         ({"who": "a"}, "Unknown column role 'who'"), ({"chosen": ""}, "is '', which is not a name"),
         ({"chosen": "z"}, r"has no column 'z' for 'chosen' \(it has 'a', 'b'\)"), ({"chosen": 3}, "has no column 3"),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for given, message in cases:
         with pytest.raises(ValueError, match=message):
             roles_of("data", ["a", "b"], given)
     with pytest.raises(ValueError, match="that may be counts"):

@@ -173,13 +173,13 @@ def test_tallies_of_ballots_one_by_one(ties: str, cells: int, monkeypatch: pytes
     monkeypatch.setattr(ballots, "MAX_BALLOT_CELLS", cells)
     names = ("a", "b", "c", "d", "nobody")
     offers = Assortments([("a", "b", "nobody"), ("b", "c"), ("a", "c", "d", "nobody"), ("c", "d", "nobody")], names)
-    votes = {
+    votes: dict[Any, float] = {
         (("a",), ("b", "c")): 2.0, (("c", "d"),): 5.0, (("b",), ("a",), ("d",)): 0.5, (("d", "a", "b"), ("c",)): 8.0,
     }  # fmt: skip
     twin = np.zeros(offers.n_coordinates)
     for ballot, weight in votes.items():
         for offer in offers.offers:
-            rank = {name: place for place, tier in enumerate(ballot) for name in tier} | {"nobody": 4}
+            rank: dict[Any, int] = {name: place for place, tier in enumerate(ballot) for name in tier} | {"nobody": 4}
             best = min(rank.get(name, 5) for name in offer)
             winners = [name for name in offer if rank.get(name, 5) == best]
             for name in winners:

@@ -1,6 +1,7 @@
 """Wrong answers of an engine are errors: each check from both sides of its tolerance."""
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -78,7 +79,7 @@ def test_runners_up_are_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     both.is_feasible = lambda _: True
     for second, message in ((1.0 + 3e-6, ""), (1.0 + 5e-6, "a runner-up is worth more")):
         monkeypatch.setattr(verification, "values", lambda *_, second=second: np.array([1.0, second]))
-        expect(lambda second=second: verify_answer(both, [TEA, PIE], (1.0, second), 1.0, False, "engine"), message)
+        expect(partial(verify_answer, both, [TEA, PIE], (1.0, second), 1.0, False, "engine"), message)
 
 
 def expect(check: Callable[[], None], message: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rankstream import Assortments, ChoiceCounts
 from rankstream.estimation.many import pooling
-from rankstream.estimation.many.markets import digest_of
+from rankstream.estimation.many.markets import digest_of, seed_of
 from rankstream.estimation.many.pooling import NodePool, Pools
 from rankstream.models.entropy.ranking_laws import plackett_luce
 
@@ -36,7 +36,8 @@ class Tallies:
 
 def test_groups_leave_their_own_markets_out() -> None:
     markets: Any = Tallies(**{f"c{n}": {"a": {"x": 2.0**n}, "b": {"x": 2.0**n, "y": 1.0}} for n in range(6)})
-    ((node, groups, without, total),) = pooling._nodes(markets, 0)
+    found: Any = pooling._nodes(markets, 0)
+    ((node, groups, without, total),) = found
     assert node == ()
     order = sorted((f"c{n}" for n in range(6)), key=digest_of)
     assert groups == {city: place % 4 for place, city in enumerate(order)}
@@ -49,7 +50,8 @@ def test_groups_leave_their_own_markets_out() -> None:
 
 def test_only_nodes_with_several_children_have_a_pool() -> None:
     markets: Any = Tallies(one={"a": {"x": 1.0}}, two={"a": {"x": 1.0}, "b": {"x": 2.0}})
-    ((node, groups, without, total),) = pooling._nodes(markets, 1)
+    found: Any = pooling._nodes(markets, 1)
+    ((node, groups, without, total),) = found
     assert (node, sorted(groups.values()), total) == (("two",), [0, 1], {"x": 3.0})
     assert {child: without[group]["x"] for child, group in groups.items()} == {"a": 2.0, "b": 1.0}
 
@@ -135,7 +137,7 @@ def test_twelve_markets_with_five_offers_are_asked(monkeypatch: pytest.MonkeyPat
     _, asked = weight(monkeypatch, [[0.0, 1.0, 5.0, 0.0]], number=20)
     order = sorted((f"m{place}" for place in range(20)), key=lambda name: digest_of([name]))
     assert [guide for _, guide, _ in asked] == [f"pool of {name}" for name in order[:12]]
-    assert asked[0][2] == pooling.seed_of((order[0],), 3)
+    assert asked[0][2] == seed_of((order[0],), 3)
     assert weight(monkeypatch, [[9.0, 1.0, 5.0, 0.0]], n_offers=4) == (5.0, [])
 
 

@@ -9,6 +9,10 @@ import pytest
 from rankstream import Assortments, ChoiceCounts, methods
 from rankstream.estimation.methods import work
 from rankstream.estimation.task import Task
+from rankstream.models.entropy.ensemble import CHOICE_FOLDS
+from rankstream.models.entropy.fit import SAMPLES
+from rankstream.models.entropy.guides import MAX_EXACT_CHOICES
+from rankstream.models.entropy.trust import MAX_FOLDS, N_DRAWN_RANKINGS
 
 pytestmark = pytest.mark.quick
 
@@ -94,7 +98,7 @@ def test_the_time_of_a_fit_is_the_sum_of_its_terms() -> None:
     assert ordered == {"max-entropy": pytest.approx((5.0, 3 * 15 * steps, 0.0, 7 * 6, 0))}
     assert work.terms(sizes._replace(sets=0))["max-entropy"][3:] == (0, 15)
     many = work.terms(sizes._replace(choices=1e30))["latent-class"][1]
-    assert many == pytest.approx(15 * work.MAX_EXACT_CHOICES**0.35)
+    assert many == pytest.approx(15 * MAX_EXACT_CHOICES**0.35)
 
 
 def test_sizes_count_the_unions_of_offers() -> None:
@@ -120,7 +124,7 @@ def test_sampled_rankings_take_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "QUICK_STATES", 3)
     counts = counts_of(4, 2, 6)
     assert work.sizes_of(counts).sets == 0
-    rankings = work.SAMPLES + (work.MAX_FOLDS + work.CHOICE_FOLDS) * work.N_DRAWN_RANKINGS
+    rankings = SAMPLES + (MAX_FOLDS + CHOICE_FOLDS) * N_DRAWN_RANKINGS
     assert work.predict_work(counts)["max-entropy"].bytes == 8.0 * 18 * rankings
 
 

@@ -18,6 +18,7 @@ from rankstream.models.entropy.ensemble import (
     best_weights,
     score_pool,
 )
+from rankstream.models.entropy.guides import LOGIT, PRICED_LOGIT
 
 pytestmark = pytest.mark.quick
 OFFERS = Assortments([("a", "b"), ("b", "c"), ("a", "b", "c")])
@@ -57,7 +58,7 @@ SIZES = [2, 2, 2, 2, 3, 3, 3]
 
 
 def height(shares: Any, tallies: list[float] = TALLIES) -> float:
-    return sum(number * np.log(share) for number, share in zip(tallies, shares, strict=True) if number)
+    return float(sum(number * np.log(share) for number, share in zip(tallies, shares, strict=True) if number))
 
 
 def test_heights_and_scores_are_log_likelihoods() -> None:
@@ -79,7 +80,7 @@ def test_choices_that_no_base_model_allows_count_for_none() -> None:
     assert _Scored([zero, FIRST], [fold([zero, FIRST], TALLIES)]).predicted[0, 0] == 1e-300  # type: ignore[list-item]
 
 
-@pytest.mark.parametrize("family", ["x", ensemble.LOGIT.family, ensemble.PRICED_LOGIT.family, ensemble.POOL])
+@pytest.mark.parametrize("family", ["x", LOGIT.family, PRICED_LOGIT.family, ensemble.POOL])
 def test_a_mixture_has_to_beat_the_best_and_then_its_home(family: str) -> None:
     home = Guide("home", family, (0.5, 0.5, 0.4, 0.6, 0.3, 0.4, 0.3), before=4.0)
     guides = [FIRST, SECOND, home] if family != "x" else [FIRST, SECOND]
@@ -89,7 +90,7 @@ def test_a_mixture_has_to_beat_the_best_and_then_its_home(family: str) -> None:
     heights = np.array([height(guide.shares) for guide in guides])
     weights = best_weights(predicted, chosen, np.array([guide.before for guide in guides]))
 
-    def gated(weights: np.ndarray, single: int, gate: float) -> np.ndarray:
+    def gated(weights: Any, single: int, gate: float) -> Any:
         gain = chosen @ np.log(weights @ predicted) - heights[single]
         share = 1.0 / (1.0 + np.exp(gain - gate))
         return (1.0 - share) * weights + share * np.eye(len(weights))[single]
@@ -106,6 +107,7 @@ def test_a_mixture_has_to_beat_the_best_and_then_its_home(family: str) -> None:
 
 def test_of_a_family_the_best_is_kept() -> None:
     worse = Guide("worse", "x", (0.5, 0.5, 0.5, 0.5, 0.3, 0.3, 0.4))
+    kept: Any
     kept, _ = _Scored([worse, FIRST, SECOND], [fold([worse, FIRST, SECOND], TALLIES)]).weights()  # type: ignore[list-item]
     assert worse not in kept
     assert FIRST in kept
@@ -140,7 +142,7 @@ def test_sizes_far_behind_the_best_of_their_family_leave(monkeypatch: pytest.Mon
     for most, stays in ((behind + 1e-6, True), (behind - 1e-6, False)):
         monkeypatch.setattr(ensemble, "MAX_NATS_BEHIND", most)
         folds = [fold([worse, FIRST, SECOND], TALLIES)]
-        kept = _drop_behind([worse, FIRST, SECOND], folds)  # type: ignore[list-item]
+        kept: Any = _drop_behind([worse, FIRST, SECOND], folds)  # type: ignore[list-item]
         assert (worse in kept, FIRST in kept, SECOND in kept) == (stays, True, True)
         assert ("worse" in folds[0].guides) == stays
 
@@ -154,7 +156,7 @@ def test_every_offer_is_held_out_once() -> None:
     guide = Guide("one", "x", (0.5,) * 2)
     folds = _fit_folds(pairs(7), [guide], 3, lambda *_: False)  # type: ignore[list-item]
     assert len(folds) == 7
-    held = [one.test.assortments.offers[0][0] for one in folds]
+    held: list[Any] = [one.test.assortments.offers[0][0] for one in folds]
     assert sorted(held) == list(range(7))
     assert all(one.rest.assortments.n_offers == 6 for one in folds)
     assert held == np.random.default_rng(3).permutation(7).tolist()
@@ -166,7 +168,7 @@ def test_folds_share_their_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ensemble, "MAX_FOLD_STEPS", 1000)
     one, two = Guide("one", "x", (0.5,) * 2, steps=100), Guide("two", "y", (0.5,) * 2, steps=50)
     _fit_folds(pairs(5), [one, two], 0, lambda *_: False)  # type: ignore[list-item]
-    left, expected = 1000, {"one": [], "two": []}
+    left, expected = 1000, {"one": list[int](), "two": list[int]()}
     for held in range(5):
         for place, guide in enumerate((one, two)):
             fits = 2 * (5 - held) - place
@@ -180,7 +182,7 @@ def test_folds_share_their_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_fold_in_which_time_was_up_does_not_count(after: int, whole: int) -> None:
     told: list[str] = []
 
-    def watch(text: str, _share: float = 1.0) -> bool:
+    def watch(text: str, share: float = 1.0) -> bool:  # noqa: ARG001
         told.append(text)
         return len(told) >= after
 
@@ -202,6 +204,7 @@ def test_a_pool_is_scored_on_each_fold_with_the_weights_of_the_others() -> None:
         told = Guide("pool", ensemble.POOL, pool.shares, before=number)
         expected = 0.0
         for held, tallies in ((0, TALLIES), (1, other)):
+            kept: Any
             kept, weights = _Scored([FIRST, told], [folds[1 - held]]).weights()  # type: ignore[list-item]
             mixed = weights @ np.array([guide.shares for guide in kept])
             expected += height(mixed, tallies)

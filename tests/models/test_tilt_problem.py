@@ -81,7 +81,12 @@ def test_a_problem_is_solved_until_its_gap_is_small_or_it_is_told() -> None:
     _, shares = Law().evaluate(given.duals)
     assert given.duals == pytest.approx(WEIGHTS * (shares - FREQUENCIES), abs=1e-3)  # where the slope is 0
     told: list[str] = []
-    stopped = problem(watch=lambda text, _share=1.0: bool(told.append(text)) or len(told) == 3)
+
+    def watch(text: str, _share: float = 1.0) -> bool:
+        told.append(text)
+        return len(told) == 3
+
+    stopped = problem(watch=watch)
     stopped.solve(np.zeros(4), 200)
     assert (stopped.evaluations, len(told)) == (3, 3)
     assert told[0].startswith("evaluation 1, gap ")

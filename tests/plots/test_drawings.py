@@ -4,6 +4,7 @@ After a change that is meant, look at the charts, run ``python tests/plots/test_
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -83,8 +84,8 @@ def moves(size: int, with_ends: bool = False) -> Substitution:
     shares[0] *= np.arange(size) / 10.0
     shares[-1] = 0.0
     before = np.linspace(0.0, 0.5, size)
-    ends = (0.5 * shares, 0.5 + 0.5 * shares) if with_ends else (None, None)
-    return Substitution(tuple(f"item {number}" for number in range(size)), before, shares, *ends, "90 % intervals")
+    low, high = (0.5 * shares, 0.5 + 0.5 * shares) if with_ends else (None, None)
+    return Substitution(tuple(f"item {number}" for number in range(size)), before, shares, low, high, "90 % intervals")
 
 
 def decision(n_runners: int, interval: tuple[float, float] | None) -> Any:
@@ -134,9 +135,9 @@ def many_shares(n_items: int) -> tuple[list[rs.ChoiceCounts], list[str]]:
     return [rs.ChoiceCounts(offers, 1 + (np.arange(n_items) + shift) % 5) for shift in (0, 2)], items
 
 
-TYPES = {("tea", "pie"): (0.3, 0.5), ("pie", "rum"): (0.2, 0.45), (): (0.1, 0.3), ("rum",): (0.05, 0.2)}
+TYPES: Any = {("tea", "pie"): (0.3, 0.5), ("pie", "rum"): (0.2, 0.45), (): (0.1, 0.3), ("rum",): (0.05, 0.2)}
 PERIODS = [counts(30, 50, 20, 4, 6, 1, 1, 1, 1, 1), counts(0, 0, 0, 4, 6, 1, 1, 1, 1, 1), counts(60, 30, 10, *[0] * 7)]
-DEMAND = {"tea": {4.0: 0.2, 3.0: 0.3}, "pie": {2.0: (0.3, 0.2, 0.35), 3.0: (0.1, 0.0, 0.2)}}
+DEMAND: Any = {"tea": {4.0: 0.2, 3.0: 0.3}, "pie": {2.0: (0.3, 0.2, 0.35), 3.0: (0.1, 0.0, 0.2)}}
 PICTURES: dict[str, Callable[[Any], Any]] = {
     "fit": lambda axes: models.predicted_against_observed(MODEL, counts(60, 20, 20, 5, 5, 0, 0, 0, 90, 10), axes),
     "fit, 80 %": lambda axes: models.predicted_against_observed(MODEL, counts(6, 2, 2, 5, 5, 0, 0, 0, 0, 0), axes, 0.8),
@@ -188,11 +189,9 @@ def shares_of(number: int, **given: Any) -> list[str]:
 def every_drawing() -> str:
     drawings = {name: drawn(picture) for name, picture in PICTURES.items()}
     for size in (3, 6, 7, 12, 13, 20, 21):
-        drawings[f"substitution of {size}"] = drawn(lambda axes, size=size: models.substitution(moves(size), axes))
+        drawings[f"substitution of {size}"] = drawn(partial(models.substitution, moves(size)))
     for size in (5, 6, 7, 10, 11, 31):
-        drawings[f"periods of {size}"] = drawn(
-            lambda axes, size=size: fits.shares_over_time(many_shares(size)[0], many_shares(size)[1], axes)
-        )
+        drawings[f"periods of {size}"] = drawn(partial(fits.shares_over_time, *many_shares(size)))
     drawings["shares of 14 markets"] = shares_of(14)
     drawings["shares of 2 markets"] = shares_of(5, keys=[("shop 4",), ("shop 1",)])
     return "".join(f"{name}\n{chr(10).join(_brief(lines))}\n" for name, lines in drawings.items())

@@ -89,9 +89,12 @@ def test_answers_as_json_have_whole_rankings_or_first_choices(monkeypatch: pytes
 
 def test_demand_is_asked_of_items_with_several_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(
-        answers, "curves_of", lambda _, ask, items, whole: asked.append((ask, items, whole)) or {"x": 1}
-    )
+
+    def curves_of(_: Any, ask: Any, items: Any, whole: Any) -> Any:
+        asked.append((ask, items, whole))
+        return {"x": 1}
+
+    monkeypatch.setattr(answers, "curves_of", curves_of)
     monkeypatch.setattr(answers, "usual_prices", lambda _: {"tea": 3.0, "pie": 4.0})
     monkeypatch.setattr(answers, "most_chosen", lambda _, most: ("pie @ 4.00",)[:most])
     levels = SimpleNamespace(levels={"tea": (3.0, 3.5), "pie": (4.0,)}, of=lambda label: (label[:3], 4.0))

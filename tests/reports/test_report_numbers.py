@@ -74,8 +74,8 @@ def moves(size: int, with_ends: bool = False) -> Substitution:
     shares[0] = np.arange(size) / np.arange(size).sum()
     shares[-1] = 0.0
     names = ITEMS if size == 4 else tuple(f"i{number:02}" for number in range(size))
-    ends = (np.maximum(shares - 0.3, 0.0), shares + 0.1) if with_ends else (None, None)
-    return Substitution(names, np.linspace(0.4, 0.1, size), shares, *ends, "90 % intervals")
+    low, high = (np.maximum(shares - 0.3, 0.0), shares + 0.1) if with_ends else (None, None)
+    return Substitution(names, np.linspace(0.4, 0.1, size), shares, low, high, "90 % intervals")
 
 
 def movement(number: int, moved: bool, freedom: int = 2) -> Movement:
@@ -103,7 +103,7 @@ def periods(*totals: int) -> list[rs.ChoiceCounts]:
     return [rs.ChoiceCounts(OFFERS, total * np.array([6, 3, 1, 1, 1, 0, 1, 0, 1, 1])) for total in totals]
 
 
-def curves(size: int) -> dict[str, dict[float, Any]]:
+def curves(size: int) -> Any:
     return {f"i{number:02}": {3.0: 0.021 * number, 2.0: 0.03 * number, 4.0: 0.005} for number in range(size)}
 
 
@@ -114,26 +114,31 @@ def every_section() -> Iterator[tuple[str, Iterator[str]]]:
         yield "fit, 5 dots", lines_of(sections.fit_section(MODEL, COUNTS))
     with patch.object(sections, "MOST_DOTS", 2):
         yield "fit, 2 dots", lines_of(sections.fit_section(MODEL, COUNTS))
-    types = {("tea", "pie"): 0.5, ("rum",): 0.3, (): 0.2}
-    known = {key: Share(share, share - 0.1, share + 0.05) for key, share in types.items()}
+    types: Any = {("tea", "pie"): 0.5, ("rum",): 0.3, (): 0.2}
+    known: Any = {key: Share(share, share - 0.1, share + 0.05) for key, share in types.items()}
     whole = [{"ranking": list(ITEMS), "share": 0.25}, {"ranking": [f"i{n:02}" for n in range(12)], "share": 0.125}]
     for name, model in (("with", MODEL), ("without", PLAIN)):
         yield f"types {name} no-choice item", lines_of(sections.types_section(model, types, whole, top=2))
         yield f"types {name}, sure", lines_of(sections.types_section(model, known))
     yield "no types", lines_of(sections.types_section(MODEL, {}))
-    ends = {item: Share(0.3, 0.25, 0.35) for item in ITEMS}
+    ends: Any = {item: Share(0.3, 0.25, 0.35) for item in ITEMS}
     for size in (4, 12, 13, 22):
         yield f"substitution of {size}", lines_of(sections.substitution_section(moves(size)))
     yield "substitution, sure", lines_of(sections.substitution_section(moves(4, with_ends=True), ends, MODEL))
     for size in (3, 8, 9, 31):
         yield f"demand for {size}", lines_of(sections.demand_section(curves(size)))
-    free = {"tea": {0.0: 0.5, 2.0: 0.25}, "pie": {2.0: 0.5, 4.0: 0.0}, "rum": {3.0: 0.25}, "egg": {2.0: 0.4, 8.0: 0.1}}
+    free: Any = {
+        "tea": {0.0: 0.5, 2.0: 0.25},
+        "pie": {2.0: 0.5, 4.0: 0.0},
+        "rum": {3.0: 0.25},
+        "egg": {2.0: 0.4, 8.0: 0.1},
+    }
     yield "demand for free", lines_of(sections.demand_section(free))
     for name, model in (("with", MODEL), ("without", PLAIN)):
         for ends_known in (False, True):
             found = overview.findings_section(model, COUNTS, moves(4, ends_known), free, "90 % intervals")
             yield f"findings {name} no-choice item, {ends_known}", lines_of(found)
-    small = {"tea": {2.0: 0.5, 4.0: 0.475}, "pie": {2.0: 0.5, 4.0: 0.4751}}
+    small: Any = {"tea": {2.0: 0.5, 4.0: 0.475}, "pie": {2.0: 0.5, 4.0: 0.4751}}
     yield (
         "price effects of 5 %",
         iter(map(numbers_of, [*overview._prices(small), *overview._prices({"pie": small["pie"]})])),

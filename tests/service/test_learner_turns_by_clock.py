@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from rankstream.service.processes import learner
-from rankstream.service.processes.learner import BATCH_RECORDS, FollowedMarket, LogLearner
+from rankstream.service.processes.learner import FollowedMarket, LogLearner
 
 pytestmark = pytest.mark.quick
+BATCH_RECORDS: int = vars(learner)["BATCH_RECORDS"]
 
 
 def refreshed(result: Any, is_saved: bool) -> tuple[list[Any], bool, list[str]]:
@@ -38,7 +39,8 @@ def test_a_refresh_is_taken_over_or_noted(is_saved: bool) -> None:
 
 def test_a_refresh_that_runs_is_left_alone() -> None:
     one: Any = LogLearner.__new__(LogLearner)
-    one._refreshing = running = (7, None, Future(), None)
+    running: Any = (7, None, Future(), None)
+    one._refreshing = running
     one._take_refreshed()
     assert one._refreshing is running
 

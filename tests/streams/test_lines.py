@@ -2,6 +2,7 @@
 
 import os
 import sys
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -52,7 +53,10 @@ def piped(monkeypatch: pytest.MonkeyPatch, *parts: bytes, place: Place | None = 
         while (line := next(iterator)) is not None:  # None whenever nothing more is there for now
             found.append(line)
     os.close(write)
-    found += [line for line in iterator if line is not None]
+    monkeypatch.setattr(lines, "PAUSE_SECONDS", 0.01)
+    rest = list(islice(iterator, 3000))  # a reader that misses the end would wait for ever
+    assert len(rest) < 3000
+    found += [line for line in rest if line is not None]
     os.close(read)
     return source, found
 

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from rankstream.data.counts import MAX_OBSERVATIONS
 from rankstream.data.prices import PriceLevels
 from rankstream.streams import record
 from rankstream.streams.record import MAX_DETECTED_COUNT, Record, RecordLevels, can_wait, check_record
 
 pytestmark = pytest.mark.quick
-LEVELS = {"tea": [3, 3.5], "pie": [4]}
+LEVELS: dict[Any, Any] = {"tea": [3, 3.5], "pie": [4]}
 
 
 def test_prices_become_levels_and_other_items_stay() -> None:
@@ -20,7 +21,8 @@ def test_prices_become_levels_and_other_items_stay() -> None:
     assert levels.of(Record(("tea @ 3.00", "no"), "no")).offered == ("tea @ 3.00", "no")
     assert levels.of(Record({"tea @ 3.00": None, "new": None}, "new")).offered == ("tea @ 3.00", "new")
     assert levels.of(Record({"tea": 3.0}, "tea @ 3.00")).chosen == "tea @ 3.00"
-    assert levels.of(Record({"tea": 3.0}, ["tea"])).chosen == ["tea"]  # type: ignore[arg-type]
+    odd: Any = ["tea"]
+    assert levels.of(Record({"tea": 3.0}, odd)).chosen is odd
     assert RecordLevels(PriceLevels(LEVELS)).levels == levels.levels
 
 
@@ -69,7 +71,12 @@ def test_offers_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(record, "MAX_KNOWN_OFFERS", 2)
     levels, asked = RecordLevels(LEVELS), list[Any]()
     find = levels._find_labels
-    monkeypatch.setattr(levels, "_find_labels", lambda known, offered: asked.append(offered) or find(known, offered))
+
+    def noted(known: Any, offered: Any) -> Any:
+        asked.append(offered)
+        return find(known, offered)
+
+    monkeypatch.setattr(levels, "_find_labels", noted)
     for price in (3.0, 3.5, 3.0, 3.5):
         levels.of(Record({"tea": price}, "tea"))
     assert len(asked) == 2
@@ -84,7 +91,7 @@ def test_offers_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -
         (1, None, True, True), (0, 5.0, True, True), (2.5, None, False, True), (2.5, None, True, False),
         (-1, None, False, False), (True, None, False, False), ("1", None, False, False), (1.0, inf, False, False),
         (1.0, nan, False, False), (1.0, True, False, False), (nan, None, False, False), (1.0, 3, True, True),
-        (float(record.MAX_OBSERVATIONS), None, False, False), (record.MAX_OBSERVATIONS - 1, None, True, True),
+        (float(MAX_OBSERVATIONS), None, False, False), (MAX_OBSERVATIONS - 1, None, True, True),
     ],
 )  # fmt: skip
 def test_what_can_be_counted_later(times: Any, time: Any, whole: bool, waits: bool) -> None:
