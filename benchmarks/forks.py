@@ -21,10 +21,10 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-OPTIONS = ["-q", "-p", "no:cacheprovider", "-m", "not browser and not server and not slow"]
+OPTIONS = ["-q", "-p", "no:cacheprovider", "-m", "not browser"]
 FOLDERS = ["tests", "src"]
 CANNOT_CHANGE = 70  # exit code of a fork whose functions could not be changed in place
-MAX_TRACED_EXAMPLES, MAX_TRACED_SECONDS = 5, 1.5  # which lines a test runs shows soon
+MAX_TRACED_EXAMPLES, MAX_TRACED_SECONDS = 5, 0.6  # which lines a test runs shows soon
 MAX_TRACED_WAIT = 30  # seconds by the clock: one that was ended may leave threads for which the next one waits
 
 
@@ -62,7 +62,9 @@ class Collection:
         self._process = subprocess.Popen(
             command, cwd=folder, env={**os.environ, **names}, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
-        self.tests: list[str] = self._answer()["tests"]
+        answer = self._answer()
+        self.tests: list[str] = answer["tests"]
+        self.long = set[str](answer["long"])  # slow tests, and those that start servers
 
     def run(self, tests: Sequence[str], limit: float, broken: Path | None = None, trace: Path | None = None) -> Outcome:
         """Run tests until the first failure or the end of their CPU seconds; all of them if they are traced.
@@ -121,13 +123,20 @@ def can_change_in_place(source: str, start: int) -> bool:
 
 
 def change_in_place(functions: Sequence[FunctionType], path: Path, before: str, after: str) -> None:
-    """Give the functions of an imported file the code of another version that has the same functions."""
+    """Give the functions of an imported file the code of another version that has the same functions.
+
+    An error if none of those that differ was found: tests would see no mistake.
+    """
     old, new = (_functions(compile(text, str(path), "exec")) for text in (before, after))
     codes = {(code.co_qualname, code.co_firstlineno): other for code, other in zip(old, new, strict=True)}
+    changed = 0
     for function in functions:
         key = function.__code__.co_qualname, function.__code__.co_firstlineno
         if function.__code__.co_filename == str(path) and key in codes:
+            changed += function.__code__ != codes[key]
             function.__code__ = codes[key]
+    if not changed:
+        raise LookupError(f"No function of {path} has changed.")
 
 
 def _functions(code: CodeType) -> list[CodeType]:
@@ -152,11 +161,15 @@ class _Server:
         """Answer requests until there are no more."""
         if session.testsfailed:
             return True  # some file could not be imported
+        _load_kernels()
         items = {item.nodeid: item for item in session.items}
         package = Path.cwd() / "src" / "rankstream"
         self.sources = {str(path): path.read_text() for path in package.rglob("*.py")}
+        gc.unfreeze()  # conftest hides what is imported from the garbage collector
         self.functions = [one for one in gc.get_objects() if type(one) is FunctionType and one.__module__]
-        self._answer({"tests": list(items)})
+        gc.freeze()
+        long = [name for name, item in items.items() if any(map(item.get_closest_marker, ("slow", "server")))]
+        self._answer({"tests": list(items), "long": long})
         for line in self.requests:
             request = json.loads(line)
             child = os.fork()
@@ -221,6 +234,17 @@ class _Server:
         self.has_failed |= report.failed
         if report.failed or report.when == "teardown":
             self._note("failed" if report.failed else "passed", report.nodeid)
+
+
+def _load_kernels() -> None:
+    """Load compiled code that many tests run, so that not every fork does."""
+    with suppress(ImportError, AttributeError):  # a project of another name, as in tests
+        import rankstream as rs
+
+        counts = rs.ChoiceCounts(rs.Assortments([("a", "b", "n"), ("b", "c", "n"), ("a", "c", "n")]), range(1, 10))
+        models = [rs.estimate(counts, method=name).model for name in ("nearest", "max-entropy", "latent-class")]
+        for model in models:
+            rs.best_offer(model, 1.0)
 
 
 def _end_test(_: int, frame: FrameType | None) -> None:

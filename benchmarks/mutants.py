@@ -2,12 +2,13 @@
 
 A sample of all mistakes that can be made in the package (``mutations``), kernels included, is drawn anew with every
 seed. Each is made in a private copy of the project, and the tests that run its line (``relevance``), the quickest and
-most focused first, run in forks (``forks``) until one fails or their time is up. A mutant is killed if a test fails
-that passes without it, or takes far longer; it survives if none does. Files with compiled code run uncompiled. Run with
-``make mutants``, or ``python benchmarks/mutants.py [--seed S] [--only N] [--seconds S] [--limit S] [--work FOLDER]
-[--named] [module ...]``; a module is named by the end of its path, ``certificate/gap.py``. After Ctrl-C the same
-command goes on where it was. With ``--named``, tests are picked by the names they mention, and nothing is measured:
-that begins to judge at once, and more mutants survive.
+most focused first, run in forks (``forks``) until one fails or their time is up; then slow tests and those with
+servers. A mutant is killed if a test fails that passes without it, or takes far longer; it survives if none does.
+Files with compiled code run uncompiled. Run with
+``make mutants``, or ``python benchmarks/mutants.py [--seed S] [--only N] [--seconds S] [--limit S] [--long S] [--work
+FOLDER] [--named] [module ...]``; a module is named by a part of its path, ``certificate/gap.py``. After Ctrl-C the
+same command goes on where it was. With ``--named``, tests are picked by the names they mention, and nothing is
+measured: that begins to judge at once, and more mutants survive.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import shutil
 import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -73,21 +74,25 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of a mutant: killed, hung or survived; by which test, of how many, in how many CPU seconds."""
+    """What became of a mutant: killed, hung or survived; by which test, of how many, in how many CPU seconds.
+
+    Where tests that were picked did not all run, because their time was up, the mutant may survive without reason.
+    """
 
     key: str
     package: str
     word: str
     by: str
     tests: int
+    ran: int
     seconds: float
 
 
 class Copy:
     """A private copy of the project in which files are broken one at a time, and what is known of its tests."""
 
-    def __init__(self, folder: Path, limit: float, named: bool = False) -> None:
-        self.folder, self.limit, self.named = folder.resolve(), limit, named
+    def __init__(self, folder: Path, limit: float, long_limit: float = 10.0, named: bool = False) -> None:
+        self.folder, self.limit, self.long_limit, self.named = folder.resolve(), limit, long_limit, named
         self.usual: dict[tuple[str, bool], Outcome] = {}
         self._broken = 0
         for name in COPIED:
@@ -151,7 +156,7 @@ class Copy:
     def passes(self, test: str, compiled: bool) -> Outcome:
         """How a test goes without any mutant; looked at once."""
         if (test, compiled) not in self.usual:
-            self.usual[test, compiled] = self.run([test], compiled, 2.0 * self.limit)
+            self.usual[test, compiled] = self.run([test], compiled, 2.0 * max(self.limit, self.long_limit))
         return self.usual[test, compiled]
 
     @property
@@ -170,7 +175,7 @@ def every_mutant(names: Sequence[str] = ()) -> list[Mutant]:
     """All mistakes that can be made in the package, or in some of its modules."""
     package = ROOT / "src" / "rankstream"
     modules = [path.relative_to(package).as_posix() for path in sorted(package.rglob("*.py"))]
-    chosen = [module for module in modules if not names or module.endswith(tuple(names))]
+    chosen = [module for module in modules if not names or any(name in module for name in names)]
     return [Mutant(module, one) for module in chosen for one in mutations((package / module).read_text())]
 
 
@@ -194,19 +199,33 @@ def is_compiled(path: Path) -> bool:
 def judge(copy: Copy, mutant: Mutant) -> Fate:
     """Break the copy, and run the tests of the line until one notices or their time is up."""
     compiled = not is_compiled(ROOT / "src" / "rankstream" / mutant.module)
-    picked = copy.relevance[compiled].pick(mutant.module, mutant.mutation.line) if compiled in copy.relevance else []
-    seconds, word, by = 0.0, "survived", ""
-    tests = picked
-    while tests and seconds < copy.limit - 1.0:
-        found = copy.run(tests, compiled, copy.limit - seconds, mutant)
+    fate = Fate(mutant.key, mutant.package, "survived", "", 0, 0, 0.0)
+    if compiled in copy.relevance:
+        relevance, line = copy.relevance[compiled], mutant.mutation.line
+        fate = _try(copy, mutant, fate, relevance.pick(mutant.module, line), compiled, copy.limit)
+        if fate.word == "survived" and copy.long_limit:
+            fate = _try(copy, mutant, fate, relevance.pick_long(mutant.module, line), compiled, copy.long_limit)
+    return fate
+
+
+def _try(copy: Copy, mutant: Mutant, before: Fate, tests: list[str], compiled: bool, limit: float) -> Fate:
+    """What becomes of a mutant with these tests, in so many CPU seconds, after others did not notice it."""
+    seconds, word, by, picked, ran = 0.0, "survived", "", len(tests), 0
+    while tests and seconds < limit - 1.0:
+        found = copy.run(tests, compiled, limit - seconds, mutant)
+        copy.relevance[compiled].took.update(found.took)
         seconds += found.seconds
+        ran = max(ran, len(found.took))
         by = found.failed or (found.last if found.code < 0 else "")
         word = verdict(copy, found, by, compiled) if by else "survived"
         if word != "unsound":
             break
         tests = [one for one in tests if one != by]  # it fails, or takes as long, without the mutant
     word = "survived" if word == "unsound" else word
-    return Fate(mutant.key, mutant.package, word, "" if word == "survived" else by, len(picked), seconds)
+    by = "" if word == "survived" else by
+    return replace(
+        before, word=word, by=by, tests=before.tests + picked, ran=before.ran + ran, seconds=before.seconds + seconds
+    )
 
 
 def verdict(copy: Copy, found: Outcome, suspect: str, compiled: bool) -> str:
@@ -230,7 +249,9 @@ def report(fates: Sequence[Fate]) -> str:
     for package, some in sorted(by_package.items()):
         lost = [fate for fate in some if fate.word == "survived"]
         lines.append(f"{package:<14}{len(some):>4} mutants {len(some) - len(lost):>4} killed {len(lost):>4} survived")
-        lines += [f"    {fate.key}" for fate in sorted(lost, key=lambda fate: fate.key)]
+        lines += [
+            f"    {fate.key} ({fate.ran} of {fate.tests} tests)" for fate in sorted(lost, key=lambda fate: fate.key)
+        ]
     words = Counter(fate.word for fate in fates)
     total, minutes = max(1, len(fates)), sum(fate.seconds for fate in fates) / 60.0
     share = 1.0 - words["survived"] / total
@@ -265,11 +286,12 @@ def _children_seconds() -> float:
 def main() -> None:
     """Judge the sample and print the share of mutants that were killed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("modules", nargs="*", help="ends of their paths; all modules without any")
+    parser.add_argument("modules", nargs="*", help="parts of their paths; all modules without any")
     parser.add_argument("--seed", type=int, default=0, help="which mutants are drawn")
     parser.add_argument("--only", type=int, default=300, help="how many")
     parser.add_argument("--seconds", type=float, default=3600.0, help="CPU seconds in all")
     parser.add_argument("--limit", type=float, default=12.0, help="CPU seconds for the tests of one")
+    parser.add_argument("--long", type=float, default=10.0, help="CPU seconds for slow tests of one, after the others")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "mutants", help="a folder for copy and results")
     parser.add_argument("--named", action="store_true", help="pick tests by the names they mention, measure nothing")
     given = parser.parse_args()
@@ -277,7 +299,7 @@ def main() -> None:
     results = given.work / f"fates-{given.seed}-{_digest()}{'-named' * given.named}.jsonl"
     known = _known(results)
     sample = draw(every_mutant(given.modules), given.only, given.seed)
-    copy = Copy(given.work / "copy", given.limit, given.named)
+    copy = Copy(given.work / "copy", given.limit, given.long, given.named)
     fates = [known[mutant.key] for mutant in sample if mutant.key in known]
     spent = sum(fate.seconds for fate in fates)
     with contextlib.suppress(KeyboardInterrupt), results.open("a") as out:

@@ -1,8 +1,9 @@
 """Which tests run a line of the package: measured by coverage of the suite, test by test.
 
-All but slow tests and servers run once, and the tests of kernels once more uncompiled, as ``make test`` runs them:
-compiled code leaves no trace. What was measured stays in a folder, file by file, and is measured again when the sources
-or that file change. Where there is no time for that, ``Mentions`` goes by the names that tests mention.
+All but slow tests and servers run once, for a part of a second, and the tests of kernels once more uncompiled, as
+``make test`` runs them: compiled code leaves no trace. What was measured stays in a folder, file by file, and is
+measured again when the sources or that file change. ``Mentions`` goes by the names that tests mention: it adds tests
+that need longer to get to a line, or run it in a process of their own.
 """
 
 import ast
@@ -19,6 +20,11 @@ from forks import Collection
 MAX_SECONDS_OF_A_FILE = 900.0
 MAX_TRACED_CASES = 2  # of one test with parameters: others run much the same lines
 MAX_NAMED_CASES = 6  # of one test with parameters, where nothing is measured
+NOT_TRACED = "tests/project/"  # tests of documents, names and the package, which run a bit of everything
+RING_WEIGHTS = (4.0, 2.0, 1.0, 0.5)  # of a function that a test mentions, by how many calls it is from the line
+MAX_NAMESAKES = 2  # functions of one name up to which a call may mean any of them, imported or not
+MAX_CALLERS = 40  # with more, that a test mentions one says little
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 STEPS_OF_EFFORT = (0.05, 0.5, 2.0)  # CPU seconds: quick tests run first, and the most focused first among those
 
 
@@ -43,17 +49,21 @@ class Relevance:
 
     def __init__(self, tests: Collection, folder: Path) -> None:
         self.root, self.seconds = tests.folder, 0.0
+        self.took: dict[str, float] = {}
         self._lines_run: list[CoverageData] = []
         self._effort: dict[str, tuple[float, int]] = {}
         self._cases: defaultdict[str, list[str]] = defaultdict(list)
         folder.mkdir(parents=True, exist_ok=True)
+        self._mentions = Mentions(tests)
         by_file = defaultdict(list)
         for test in tests.tests:
+            if test in tests.long or test.startswith(NOT_TRACED):
+                continue
             name = test.partition("::")[0]
             self._cases[test.partition("[")[0]].append(test)
             if len(self._cases[test.partition("[")[0]]) <= MAX_TRACED_CASES:
                 by_file[Path(name).parent.as_posix() if name.startswith("src/") else name].append(test)
-        sources = self._digest("src", "tests/helpers", "conftest.py")
+        sources = self._digest("src", "conftest.py")
         for name, some in by_file.items():
             own = self._digest(name)
             mode = "" if tests.compiled else "-uncompiled"
@@ -86,7 +96,7 @@ class Relevance:
         return {test: (outcome.took[test], sizes[test]) for test in some if outcome.took.get(test, -1.0) >= 0.0}
 
     def pick(self, module: str, line: int) -> list[str]:
-        """The tests that run a line: quick ones first, and those that run least beside it."""
+        """The tests that run a line, quick ones and focused ones first; then those that mention it."""
         source = self.root / "src" / "rankstream" / module
         found: set[str] = set()
         for file, numbers in self._lines(source, line).items():
@@ -95,7 +105,12 @@ class Relevance:
                 found |= {test for number in numbers for test in contexts.get(number, ()) if test in self._effort}
         picked = sorted(found, key=self._cost)
         tests = dict.fromkeys(test.partition("[")[0] for test in picked)
-        return list(dict.fromkeys([*picked, *(case for test in tests for case in self._cases[test])]))
+        cases = (case for test in tests for case in self._cases[test])
+        return list(dict.fromkeys([*picked, *cases, *self._mentions.pick(module, line)]))
+
+    def pick_long(self, module: str, line: int) -> list[str]:
+        """Slow tests and those that start servers, by what they mention."""
+        return self._mentions.pick_long(module, line)
 
     def _cost(self, test: str) -> tuple[int, int, str]:
         seconds, lines = self._effort[test]
@@ -128,48 +143,127 @@ class Relevance:
 class Mentions:
     """Which tests may notice a mistake, by what they mention: quick to tell, though some that run its line are missed.
 
-    A test counts by the functions and classes around the line that it names, or that call those in the module; by an
-    import of the module in its file; and by its folder, which is that of the module's package.
+    A test counts by the functions and classes around the line that it names, or that call those, directly or through
+    others (``CallGraph``); by an import of the module in its file; and by its folder, which is that of the module's
+    package. Helpers of a test in its file or in ``tests/helpers`` are part of it. Tests known to take long come later.
     """
 
     seconds = 0.0
 
-    def __init__(self, tests: Collection) -> None:
-        self.root = tests.folder
-        self._texts: dict[str, tuple[str, dict[str, str]]] = {}  # by file: all of it, and that of each test
+    def __init__(self, tests: Collection, calls: "CallGraph | None" = None) -> None:
+        self.root, self._long = tests.folder, tests.long
+        self.took: dict[str, float] = {}
+        self._calls = calls or CallGraph(self.root / "src" / "rankstream")
+        self._texts: dict[str, str] = {}
+        self._words: dict[str, set[str]] = {}
+        self._quick: set[str] = set()
         self._tests: defaultdict[str, list[str]] = defaultdict(list)
         for test in tests.tests:
             if len(self._tests[test.partition("[")[0]]) < MAX_NAMED_CASES:
                 self._tests[test.partition("[")[0]].append(test)
+        helpers = {path.stem: _bodies(path.read_text()) for path in (self.root / "tests" / "helpers").glob("*.py")}
+        shared = {name: words for bodies in helpers.values() for name, words in bodies.items()}
         for name in {test.partition("::")[0] for test in self._tests}:
-            text = (self.root / name).read_text()
-            bodies = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-            self._texts[name] = text, {node.name: ast.get_source_segment(text, node) or "" for node in bodies}
+            self._texts[name] = (self.root / name).read_text()
+            own = {} if name.startswith("src/") else _bodies(self._texts[name])
+            self._quick |= {name} if "pytest.mark.quick" in self._texts[name] else set()
+            for test, words in own.items():
+                for _ in range(2):  # helpers of helpers as well
+                    words = words | set[str]().union(*(own.get(word) or shared.get(word, set()) for word in words))
+                self._words[f"{name}::{test}"] = words
 
     def pick(self, module: str, line: int) -> list[str]:
         """The tests, those that mention most first."""
-        tree = ast.parse((self.root / "src" / "rankstream" / module).read_text())
-        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        named = [node for node in ast.walk(tree) if isinstance(node, kinds)]
-        around = {node.name for node in named if _holds(node, line)} or {
-            name.id for node in tree.body if _holds(node, line) for name in ast.walk(node) if isinstance(name, ast.Name)
-        }
-        callers = {node.name for node in named if around & {_name(part) for part in ast.walk(node)}} - around
+        return [test for test in self._ranked(module, line, 1.0) if test not in self._long]
+
+    def pick_long(self, module: str, line: int) -> list[str]:
+        """Slow tests and those that start servers: what these mention, and then the others of the package's folder."""
+        return [test for test in self._ranked(module, line, 0.5) if test in self._long]
+
+    def _ranked(self, module: str, line: int, least: float) -> list[str]:
+        """The tests whose score is not below the least, best first."""
+        rings = self._calls.around(module, line)
         dotted = module.removesuffix(".py").replace("/", ".")
         above, _, last = f"rankstream.{dotted}".rpartition(".")
         imported = re.compile(rf"rankstream\.{re.escape(dotted)}\b|from {re.escape(above)} import [^\n]*\b{last}\b")
+        imports = {name for name, text in self._texts.items() if imported.search(text)}
         scores = {}
         for test in self._tests:
             name, _, own = test.partition("::")
-            whole, bodies = self._texts[name]
             if name.startswith("src/"):
-                scores[test] = (10.0 if name.endswith(module) else 0.0) + (own.rpartition(".")[2] in around | callers)
+                scores[test] = 10.0 * name.endswith(module) + (own.rpartition(".")[2] in rings[0] | rings[1])
                 continue
-            words = set(re.findall(r"\w+", bodies.get(own, "")))
-            score = 4.0 * len(words & around) + 2.0 * len(words & callers) + 3.0 * bool(imported.search(whole))
-            scores[test] = score + (Path(name).parent.name == module.partition("/")[0]) if score else 0.0
-        order = sorted((test for test in scores if scores[test] >= 1.0), key=lambda test: -scores[test])
+            words = self._words.get(test, set())
+            score = sum(weight * min(2, len(words & ring)) for weight, ring in zip(RING_WEIGHTS, rings, strict=True))
+            score += (3.0 + (name in self._quick)) * (name in imports)
+            is_own = Path(name).parent.name == module.partition("/")[0]
+            scores[test] = score + is_own if score else 0.5 * is_own
+        order = sorted(
+            (test for test in scores if scores[test] >= least), key=lambda test: self._rank(test, scores[test])
+        )
         return [case for test in order for case in self._tests[test]]
+
+    def _rank(self, test: str, score: float) -> float:
+        seconds = self.took.get(self._tests[test][0], 0.0)
+        return sum(seconds > step for step in STEPS_OF_EFFORT) - score
+
+
+class CallGraph:
+    """Which functions of a package call which, by their names: those that may run a line, the nearest first."""
+
+    def __init__(self, package: Path) -> None:
+        self._trees = {
+            path.relative_to(package).as_posix(): ast.parse(path.read_text()) for path in package.rglob("*.py")
+        }
+        self._functions: list[tuple[str, str, set[str]]] = []  # module, name, and the names that it mentions
+        self._imports: dict[str, set[str]] = {}
+        for module, tree in self._trees.items():
+            self._imports[module] = {
+                name.asname or name.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom)
+                for name in node.names
+            }
+            for node in ast.walk(tree):
+                if isinstance(node, DEFINITIONS):
+                    self._functions.append((module, node.name, {_name(part) for part in ast.walk(node)} - {""}))
+        self._times = Counter(name for _, name, _ in self._functions)
+
+    def around(self, module: str, line: int) -> list[set[str]]:
+        """The functions and classes around a line, or a constant there; then those that use them, and so on."""
+        tree = self._trees[module]
+        inner = {node.name for node in ast.walk(tree) if isinstance(node, DEFINITIONS) and _holds(node, line)}
+        if not inner:
+            named = [name for node in tree.body if _holds(node, line) for name in ast.walk(node)]
+            inner = {name.id for name in named if isinstance(name, ast.Name)}
+        rings, known, ring = [inner], set(inner), {(module, name) for name in inner}
+        for _ in RING_WEIGHTS[1:]:
+            ring = {
+                (other, name)
+                for other, name, used in self._functions
+                if name not in known and any(called in used and self._reaches(other, at, called) for at, called in ring)
+            }
+            ring = ring if len(ring) <= MAX_CALLERS else set()
+            rings.append({name for _, name in ring})
+            known |= rings[-1]
+        return rings
+
+    def _reaches(self, other: str, module: str, called: str) -> bool:
+        """Whether a name in one module can mean a function of another: imported, or one of few of that name."""
+        return other == module or called in self._imports[other] or self._times[called] <= MAX_NAMESAKES
+
+
+def _bodies(text: str) -> dict[str, set[str]]:
+    """The words in each function, class or constant of a file."""
+    lines, bodies = text.splitlines(), {}
+    for node in ast.parse(text).body:
+        words = set(re.findall(r"\w+", " ".join(lines[node.lineno - 1 : node.end_lineno])))
+        if isinstance(node, DEFINITIONS):
+            bodies[node.name] = words
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            bodies |= {target.id: words for target in targets if isinstance(target, ast.Name)}
+    return bodies
 
 
 def _holds(node: ast.stmt, line: int) -> bool:

@@ -153,3 +153,33 @@ def test_a_wrong_answer_is_a_sentence_and_not_an_answer(folder: Path, monkeypatc
     assert said.exit_code == 1
     assert "breaks a constraint" in said.output
     assert "per customer" not in said.output
+
+
+@pytest.mark.parametrize(
+    ("text", "priced", "message"),
+    [
+        ("item,margin\n", None, "has no items"), ("item,margin\ntea,1,2\n", None, "Line 2 .* more fields"),
+        ("item,margin,margin\ntea,1,2\n", None, "a column twice"),
+        ("item,price\ntea,1\n", None, "needs the columns item and margin"),
+        ("item,space\ntea,1\n", ["tea"], "needs the columns item and unit_cost"),
+        ("item,margin\ntea,1\n", ["tea"], "'tea' needs a unit cost"),
+        ("item,margin\ntea,1\ntea,2\n", None, "lists 'tea' again"),
+    ],
+)  # fmt: skip
+def test_tables_of_items_that_are_none(text: str, priced: Any, message: str, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_items(tmp_path / "items.csv", {"tea": "tea"}, None, priced)
+
+
+def test_tables_of_items(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item,price,unit_cost,space\ntea,3,1.25,2\n")
+    found = read_items(tmp_path / "items.csv", {"tea": "tea"}, None)
+    assert (found.margins, found.space, found.listing_costs, found.unit_costs) == (
+        {"tea": 1.75},
+        {"tea": 2.0},
+        None,
+        None,
+    )
+    (tmp_path / "items.csv").write_text("item,unit_cost\ntea,1.25\n")
+    assert read_items(tmp_path / "items.csv", {"tea": "tea"}, None, ["tea"]).unit_costs == {"tea": 1.25}

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from rankstream import Assortments, Bootstrap, ChoiceCounts, RankingModel
+from rankstream.cli import show
 from rankstream.cli.app import make_app
 from rankstream.cli.model_answers import read_offers
 from rankstream.cli.show import _gain as gain_words
@@ -191,3 +192,28 @@ def test_files_of_offers(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match="not a text file"):
         read_offers(file)
+
+
+@pytest.mark.parametrize("level", ["0", "1", "-0.5", "1.5", "nan"])
+def test_confidence_levels_are_between_0_and_1(path: Path, level: str, tmp_path: Path) -> None:
+    """Refused before the choices are read, which may take long."""
+    found = call("predict", path, "--offer", "tea", "--interval", level, "--data", tmp_path / "absent.csv")
+    assert "--interval" in str(found.exception)
+
+
+@pytest.mark.parametrize(
+    ("by", "no_choice", "ranking", "words"),
+    [
+        ("whole rankings", "no", ["a", "b"], "a > b > (no)"), ("first two choices", "no", ["a", "b"], "a > b"),
+        ("first two choices", "no", ["a"], "a > (no)"), ("first two choices", "no", [], "(no)"),
+        ("first two choices", None, ["a"], "a"), ("whole rankings", None, ["a", "b"], "a > b"),
+        ("whole rankings", None, list("abc"), "a > b > c"),
+        ("whole rankings", None, list("abcd"), "a > b > c > 1 more"),
+        ("whole rankings", "no", list("abcd"), "a > b > c > 2 more"),
+    ],
+)  # fmt: skip
+def test_types_end_with_the_no_choice_item(
+    monkeypatch: pytest.MonkeyPatch, by: str, no_choice: str | None, ranking: list[str], words: str
+) -> None:
+    monkeypatch.setattr(show, "MOST_PLACES", 3)
+    assert show._ranking({"ranking": ranking}, {"segments_by": by, "no_choice": no_choice}) == words

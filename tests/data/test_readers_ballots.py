@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream import ChoiceCounts
-from rankstream.data.readers import outside_sensitivity, read, read_counts, with_outside
+from rankstream import Assortments, ChoiceCounts
+from rankstream.data.readers import ballots, outside_sensitivity, read, read_counts, with_outside
 from rankstream.data.readers.ballots import choices_from_ballots
 from reader_tables import BALLOTS, expected, long, transactions
 
@@ -163,3 +164,25 @@ def test_an_assumed_outside_share() -> None:
         with_outside(before, {})
     with pytest.raises(ValueError, match="The share is 1"):
         with_outside(before, 1)
+
+
+@pytest.mark.parametrize("ties", ["split", "skip"])
+@pytest.mark.parametrize("cells", [1, 10**6])
+def test_tallies_of_ballots_one_by_one(ties: str, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best of an offer gets the votes; several that tie share them, or nobody gets them."""
+    monkeypatch.setattr(ballots, "MAX_BALLOT_CELLS", cells)
+    names = ("a", "b", "c", "d", "nobody")
+    offers = Assortments([("a", "b", "nobody"), ("b", "c"), ("a", "c", "d", "nobody"), ("c", "d", "nobody")], names)
+    votes: dict[Any, float] = {
+        (("a",), ("b", "c")): 2.0, (("c", "d"),): 5.0, (("b",), ("a",), ("d",)): 0.5, (("d", "a", "b"), ("c",)): 8.0,
+    }  # fmt: skip
+    twin = np.zeros(offers.n_coordinates)
+    for ballot, weight in votes.items():
+        for offer in offers.offers:
+            rank: dict[Any, int] = {name: place for place, tier in enumerate(ballot) for name in tier} | {"nobody": 4}
+            best = min(rank.get(name, 5) for name in offer)
+            winners = [name for name in offer if rank.get(name, 5) == best]
+            for name in winners:
+                if ties == "split" or len(winners) == 1:
+                    twin[offers.coordinate(offer, name)] += weight / len(winners)
+    assert ballots._tallies(offers, votes, ties, 4) == pytest.approx(twin)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import rankstream as rs
+from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.sales.tables import SalesTable
 
 DAY = "2026-03-02"
@@ -187,3 +188,12 @@ def test_a_window_of_time_includes_its_beginning_and_not_its_end(
     else:
         with pytest.raises(ValueError, match="has no sales that can be used"):
             rs.read_sales(paths["receipts"], paths["stock"], **window)
+
+
+@pytest.mark.parametrize(("role", "words"), [("price", "0"), ("price", "3.5"), ("count", "0")])
+def test_nothing_is_a_price_and_a_count(role: str, words: str) -> None:
+    table = SalesTable("receipts", None, {})  # type: ignore[arg-type]
+    assert table._value(role, "number", {role: words}, None) == float(words)  # type: ignore[arg-type]
+    for wrong in ("-0.5", "inf", "nan", "x"):
+        with pytest.raises(BadRecordError, match="of at least 0"):
+            table._value(role, "number", {role: wrong}, None)  # type: ignore[arg-type]

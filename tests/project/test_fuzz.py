@@ -131,7 +131,7 @@ def test_a_mutant_is_killed_by_a_test_that_passes_without_it(tmp_path: Path, mon
     for name in ("src/rankstream", "tests"):
         (tmp_path / "project" / name).mkdir(parents=True)
     project = tmp_path / "project"
-    (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\nmarkers = ['slow']\n")
     (project / "src/rankstream/__init__.py").touch()
     (project / "src/rankstream/sums.py").write_text("STEP = 1\n\n\ndef total(x):\n    return x + STEP + 0 * 5\n")
     (project / "Makefile").write_text("test:\n\tpytest\n")
@@ -139,7 +139,12 @@ def test_a_mutant_is_killed_by_a_test_that_passes_without_it(tmp_path: Path, mon
         "from rankstream.sums import total\n\n"
         "def test_wrong():\n    assert total(1) == 7\n\ndef test_right():\n    assert total(1) == 2\n"
     )
+    (project / "tests/conftest.py").write_text("import gc\n\ndef pytest_collection_finish():\n    gc.freeze()\n")
     (project / "tests/test_other.py").write_text("def test_other():\n    assert True\n")
+    (project / "tests/test_long.py").write_text(
+        "import pytest\nfrom rankstream import sums\n\n"
+        "@pytest.mark.slow\ndef test_slowly():\n    assert sums.total.__code__.co_consts != (None, 0, 6)\n"
+    )
     monkeypatch.setattr(mutants, "ROOT", project)
     monkeypatch.setattr(mutants, "COPIED", ("src", "tests", "pyproject.toml"))
     copy = mutants.Copy(tmp_path / "copy", 20.0)
@@ -147,6 +152,7 @@ def test_a_mutant_is_killed_by_a_test_that_passes_without_it(tmp_path: Path, mon
     assert relevance.pick("sums.py", 5) == ["tests/test_sums.py::test_right", "tests/test_sums.py::test_wrong"]
     assert relevance.pick("sums.py", 1) == relevance.pick("sums.py", 5)  # those that use the constant
     assert Relevance(copy.tests[True], tmp_path / "lines").seconds == 0.0  # measured before
+    assert relevance.pick_long("sums.py", 5) == ["tests/test_long.py::test_slowly"]
     named = Mentions(copy.tests[True])
     assert sorted(named.pick("sums.py", 5)) == sorted(named.pick("sums.py", 1)) == relevance.pick("sums.py", 5)
     some = [one for one in mutants.every_mutant() if one.change in ("1 -> (2)", "5 -> (6)", "x + STEP -> (x)")]

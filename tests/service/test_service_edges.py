@@ -255,6 +255,8 @@ def test_a_course_names_when_a_change_was_learned() -> None:
 def test_a_course_is_thinned_by_its_records() -> None:
     assert thin(range(1, 11), bins=5, latest=10) == list(range(1, 11))
     assert thin([1, 2, 3, 4, 100], bins=2, latest=1) == [1, 4, 100]
+    kept = thin(range(1, 4001))  # the first, 100 of the latest, and one of each 40 before them
+    assert kept == [1, *range(39, 3900, 40), 3900, *range(3901, 4001)]
 
 
 def test_choices_of_a_file_come_at_the_beginning_of_their_period() -> None:
@@ -325,6 +327,7 @@ def test_settings_that_the_records_so_far_do_not_suit(
 def test_settings_have_defaults_and_one_seed() -> None:
     assert checked({}, 7)["seed"] == 7
     assert checked({"seed": 3}, 7)["seed"] == 3
+    assert checked({})["seed"] == 0
     assert checked({"no_choice": " no "})["no_choice"] == "no"
     with pytest.raises(RefusedError, match="must be a name or null"):
         checked({"no_choice": " "})

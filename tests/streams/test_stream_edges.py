@@ -25,7 +25,7 @@ from rankstream.streams.proofs import StreamProof
 from rankstream.streams.record import MAX_DETECTED_COUNT, RecordLevels, can_wait, check_record
 from rankstream.streams.sources import rotation
 from rankstream.streams.sources.parser import MAX_COUNT, LineReader, moment_of
-from rankstream.streams.sources.rotation import LostSourceError, Place, digest_of, newer, where_is
+from rankstream.streams.sources.rotation import LostSourceError, Place, digest_of, is_written_anew, newer, where_is
 
 pytestmark = pytest.mark.quick
 TEA = Record(("tea", "pie"), "tea")
@@ -318,6 +318,20 @@ def test_a_place_is_found_again_by_its_last_bytes(tmp_path: Path, monkeypatch: p
     with pytest.raises(LostSourceError):
         where_is(source, old._replace(end=6))
     assert where_is(tmp_path / "none", Place()) == tmp_path / "none"
+
+
+def test_a_source_is_written_anew_where_the_file_that_was_read_is_gone(tmp_path: Path) -> None:
+    source, beside = tmp_path / "choices.jsonl", tmp_path / "choices.jsonl.1"
+    source.write_bytes(b"01234567")
+    about = source.stat()
+    at = Place(8, 1, about.st_dev, about.st_ino, digest_of(b"01234567"))
+    source.rename(beside)
+    source.write_bytes(b"0123456789")
+    assert not is_written_anew(source, at)  # it is beside the source
+    beside.unlink()
+    assert is_written_anew(source, at)
+    source.write_bytes(b"012345x789")
+    assert not is_written_anew(source, at)
 
 
 def test_files_that_were_rotated_since_come_in_their_order(tmp_path: Path) -> None:
