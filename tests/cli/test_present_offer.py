@@ -9,11 +9,10 @@ from shell import run
 
 def test_decide_and_report_compare_with_the_same_offer(tmp_path: Path) -> None:
     lines = ["time,offered,chosen"]
-    for day in range(120):  # half of all days, then eight days of the last four weeks, then the other twenty
-        pie, visits = 92 <= day < 100, 40 if 92 <= day < 100 else 10
-        offer = ("tea", "pie", "nothing") if pie else ("tea", "cake", "nothing")
+    for day in range(120):  # pie leads in the last four weeks, cake in the last twenty days
+        offer = ("tea", "pie" if 92 <= day < 109 else "cake", "nothing")
         begin = datetime(2026, 1, 1) + timedelta(days=day)
-        lines += [f"{begin + timedelta(minutes=n)},{';'.join(offer)},{offer[n % 3]}" for n in range(visits)]
+        lines += [f"{begin + timedelta(minutes=n)},{';'.join(offer)},{offer[n % 3]}" for n in range(10)]
     (tmp_path / "visits.csv").write_text("\n".join(lines))
     (tmp_path / "items.csv").write_text("item,margin\ntea,1\npie,2\ncake,3\n")
     given = ["--margins", "items.csv", "--data", "visits.csv", "--no-intervals", "--json"]
