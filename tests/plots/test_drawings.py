@@ -18,7 +18,7 @@ import rankstream as rs
 from rankstream.evaluate.comparison import Comparison, Row, Score
 from rankstream.models.answers import Substitution
 from rankstream.models.sparse import Frontier
-from rankstream.plots import decisions, fits, markets, models
+from rankstream.plots import fits, markets, models
 
 pytestmark = pytest.mark.quick
 DRAWN = Path(__file__).with_name("drawings.txt")
@@ -162,12 +162,9 @@ PICTURES: dict[str, Callable[[Any], Any]] = {
         PERIODS, ("pie", "tea", "no"), axes, [10.0, 20.0, 40.0], [MODEL] * 3, ["no", "tea"]
     ),
     "dates": fits.date_axis,
-    "value by size": lambda axes: decisions.value_by_size(decision(0, None), axes),
-    "runners-up": lambda axes: decisions.runners_up(decision(2, (1.41234, 1.6)), axes),
-    "the offer": lambda axes: decisions.runners_up(decision(0, None), axes),
-    "earnings": lambda axes: decisions.earnings_over_time(
-        {name: np.array([[1.0, 2.0, 3.0], [2.0, 2.0, 5.0 + number]]) for number, name in enumerate("abcde")}, axes, 20
-    ),
+    "value by size": lambda axes: fits.value_by_size(decision(0, None), axes),
+    "runners-up": lambda axes: fits.runners_up(decision(2, (1.41234, 1.6)), axes),
+    "the offer": lambda axes: fits.runners_up(decision(0, None), axes),
     "map": lambda axes: markets.market_map(some_markets(10), axes, [("shop 2",), ("shop 5",)]),
     "map of one": lambda axes: markets.market_map(some_markets(1), axes),
 }
