@@ -115,8 +115,7 @@ def said(random: Random, command: str, kind: str, odd: str) -> list[str]:
         return [source, "--out", "out", "--to-end", *kept, *skip]
     if command == "drift":
         pair = [odd, "good.model"] if kind == ".model" else [data, "good.csv"]
-        pair = ["good.model", "good.model", "--offers", odd] if kind == ".offers" else pair
-        return pair if random.random() < 0.7 or kind in (".model", ".offers") else [data, "--at", "2024-02"]
+        return pair if random.random() < 0.7 or kind == ".model" else [data, "--at", "2024-02"]
     if command == "compare":
         return [
             data,

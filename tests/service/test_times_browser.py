@@ -115,7 +115,7 @@ def test_a_change_has_its_day_its_line_and_its_items(seen: Seen, served: Served)
     assert change.get("pie", 1.0) > 0.0 > change.get("tea", -1.0)  # one of a pair may be left out
     assert set(change) <= set(moves.locator("svg text").all_text_contents())
     status = page.locator("#status").inner_text()
-    assert re.match(r"80 records, all learned. Last choice \d+ s ago. Updated \d+ s ago. Live.", status), status
+    assert re.match(r"80 records, all processed. Last choice \d+ s ago. Updated \d+ s ago. Live.", status), status
     page.get_by_text("Model is current").click()
     page.get_by_text("The model includes 80 of 80 records.").wait_for()
 
