@@ -54,7 +54,7 @@ test: setup ## run the tests, two at a time, then those of the kernels once more
 		tests/oracles/test_corral_kernels.py tests/distances/test_distance_kernels.py tests/decide/test_decide_kernels.py tests/streams/test_growth_kernels.py \
 		tests/oracles/test_prices_oracles.py tests/decide/test_prices_decide.py tests/models/test_prices_entropy.py tests/oracles/test_cuts.py \
 		tests/oracles/test_parts.py tests/models/test_entropy.py::test_the_soft_program_equals_enumeration \
-		tests/models/test_completion.py::test_tilted_rankings_are_drawn_by_their_law \
+		tests/models/test_draws.py::test_tilted_rankings_are_drawn_by_their_law \
 		tests/models/test_first_visits.py::test_rounding_at_the_end_of_a_draw_takes_no_item_twice \
 		tests/oracles/test_search.py::test_search_brackets_the_minimum tests/oracles/test_search.py::test_bounds_hold_at_seven_items \
 		tests/oracles/test_search.py::test_a_hurried_search_brackets_the_minimum_too
