@@ -111,8 +111,8 @@ def test_a_change_has_its_day_its_line_and_its_items(seen: Seen, served: Served)
     assert page.locator("#changes figure[data-kind=trend] g[stroke-dasharray='4 3'] line").count() == 1
     moves = page.locator("#changes .drift figure[data-kind=moves]")
     change = {one["item"]: one["change"] for one in json.loads(moves.get_attribute("data-values"))}
-    assert change
-    assert change.get("pie", 1.0) > 0.0 > change.get("tea", -1.0)  # one of a pair may be left out
+    assert change.keys() & {"pie", "tea"}  # one of a pair may be left out
+    assert change.get("pie", 1.0) > 0.0 > change.get("tea", -1.0)
     assert set(change) <= set(moves.locator("svg text").all_text_contents())
     status = page.locator("#status").inner_text()
     assert re.match(r"80 records, all processed. Last choice \d+ s ago. Updated \d+ s ago. Live.", status), status
