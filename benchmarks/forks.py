@@ -6,6 +6,7 @@ Tests that start processes of their own see the broken file itself.
 """
 
 import ast
+import builtins
 import gc
 import json
 import os
@@ -13,7 +14,8 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import CO_OPTIMIZED
@@ -21,10 +23,14 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+import pytest
+
+from footprints import NOTE, Blocks
+
 OPTIONS = ["-q", "-p", "no:cacheprovider", "-m", "not browser"]
 FOLDERS = ["tests", "src"]
 CANNOT_CHANGE = 70  # exit code of a fork whose functions could not be changed in place
-MAX_TRACED_EXAMPLES, MAX_TRACED_SECONDS = 5, 0.6  # which lines a test runs shows soon
+MAX_TRACED_EXAMPLES, MAX_TRACED_SECONDS = 3, 0.4  # which blocks a test runs shows soon
 MAX_TRACED_WAIT = 30  # seconds by the clock: one that was ended may leave threads for which the next one waits
 
 
@@ -65,11 +71,12 @@ class Collection:
         answer = self._answer()
         self.tests: list[str] = answer["tests"]
         self.long = set[str](answer["long"])  # slow tests, and those that start servers
+        self.random = set[str](answer["random"])  # those with random examples
 
     def run(self, tests: Sequence[str], limit: float, broken: Path | None = None, trace: Path | None = None) -> Outcome:
         """Run tests until the first failure or the end of their CPU seconds; all of them if they are traced.
 
-        ``broken`` is a file whose functions have changed since it was imported, ``trace`` a file for the lines run.
+        ``broken`` is a file whose functions have changed since it was imported, ``trace`` a file for the blocks run.
         """
         self._notes.write_text("")
         request = {"tests": list(tests), "limit": limit, "notes": str(self._notes)}
@@ -139,6 +146,22 @@ def change_in_place(functions: Sequence[FunctionType], path: Path, before: str, 
         raise LookupError(f"No function of {path} has changed.")
 
 
+def all_blocks(package: Path, compiled: bool) -> dict[str, Blocks]:
+    """The blocks of all files whose Python code is run, numbered through."""
+    found, first = {}, 0
+    for path in sorted(package.rglob("*.py")):
+        source = path.read_text()
+        if not (compiled and is_compiled(source)):
+            found[str(path)] = Blocks(source, first)
+            first += len(found[str(path)].ranges)
+    return found
+
+
+def is_compiled(source: str) -> bool:
+    """Whether a source has compiled functions."""
+    return "rankstream._core.compilation import" in source
+
+
 def _functions(code: CodeType) -> list[CodeType]:
     """The functions and methods of a module, in the order of the source; what is inside of one is part of its code."""
     found = []
@@ -156,6 +179,9 @@ class _Server:
         self.notes, self.began, self.has_failed = Path(os.devnull), 0.0, False
         self.sources: dict[str, str] = {}
         self.functions: list[FunctionType] = []
+        self.marked: dict[tuple[str, str, int], CodeType] = {}
+        self.ran: set[int] = set()
+        self.ran_before: defaultdict[str, set[int]] = defaultdict(set)  # by the fixtures that several tests share
 
     def pytest_runtestloop(self, session: Any) -> bool:
         """Answer requests until there are no more."""
@@ -169,9 +195,12 @@ class _Server:
         self.functions = [one for one in gc.get_objects() if type(one) is FunctionType and one.__module__]
         gc.freeze()
         long = [name for name, item in items.items() if any(map(item.get_closest_marker, ("slow", "server")))]
-        self._answer({"tests": list(items), "long": long})
+        random = [name for name, item in items.items() if getattr(getattr(item, "obj", None), "is_hypothesis_test", 0)]
+        self._answer({"tests": list(items), "long": long, "random": random})
         for line in self.requests:
             request = json.loads(line)
+            if request["trace"] and not self.marked:
+                self._mark(package)
             child = os.fork()
             if not child:
                 code = CANNOT_CHANGE
@@ -190,6 +219,20 @@ class _Server:
         self.answers.write(json.dumps(answer) + "\n")
         self.answers.flush()
 
+    def _mark(self, package: Path) -> None:
+        """Compile every function with marks in its blocks."""
+        for path, blocks in all_blocks(package, os.environ.get("NUMBA_DISABLE_JIT") != "1").items():
+            for code in _functions(compile(blocks.tree, path, "exec")):
+                self.marked[path, code.co_qualname, code.co_firstlineno] = code
+
+    def _trace(self) -> None:
+        """Let every function note the blocks that it runs."""
+        setattr(builtins, NOTE, self.ran.add)
+        for function in self.functions:
+            code = function.__code__
+            if other := self.marked.get((code.co_filename, code.co_qualname, code.co_firstlineno)):
+                function.__code__ = other
+
     def _run(self, session: Any, items: dict[str, Any], request: dict[str, Any]) -> int:
         os.setpgid(0, 0)
         soft = max(1, round(request["limit"]))
@@ -199,30 +242,41 @@ class _Server:
         if request["broken"]:
             path = Path(request["broken"])
             change_in_place(self.functions, path, self.sources[str(path)], path.read_text())
-        tracing = _traced(request["trace"]) if request["trace"] else None
+        tracing = Path(request["trace"]) if request["trace"] else None
         signal.signal(signal.SIGPROF, _end_test)
         if tracing:
+            self._trace()
             signal.signal(signal.SIGALRM, _end_test)
         tests = [items[name] for name in request["tests"] if name in items]
         for item, following in zip(tests, [*tests[1:], None], strict=True):
             _set_examples(item, bool(tracing))
+            self.ran.clear()
             if tracing:
-                tracing.switch_context(item.nodeid)
                 signal.setitimer(signal.ITIMER_PROF, MAX_TRACED_SECONDS)
                 signal.alarm(MAX_TRACED_WAIT)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             signal.setitimer(signal.ITIMER_PROF, 0.0)
             session.shouldfail = session.shouldstop = False
-            if self.has_failed and not tracing:
+            if tracing:
+                blocks = self.ran.union(*(self.ran_before[name] for name in item.fixturenames))
+                with tracing.open("a") as out:
+                    out.write(json.dumps([item.nodeid, sorted(blocks)]) + "\n")
+            elif self.has_failed:
                 return 1
-        if tracing:
-            tracing.stop()
-            tracing.save()
         return int(self.has_failed)
 
     def _note(self, word: str, node: str) -> None:
         with self.notes.open("a") as out:
             out.write(f"{word} {_cpu() - self.began:.3f} {node}\n")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
+        """A fixture is made: what it runs is run for every test that shares it."""
+        try:
+            return (yield)
+        finally:
+            if fixturedef.scope != "function":
+                self.ran_before[fixturedef.argname] |= self.ran
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A test begins."""
@@ -253,15 +307,7 @@ def _end_test(_: int, frame: FrameType | None) -> None:
             signal.setitimer(signal.ITIMER_PROF, MAX_TRACED_SECONDS)
             return
         frame = frame.f_back
-    raise TimeoutError("This test has run long enough to see which lines it runs.")
-
-
-def _traced(path: str) -> Any:
-    from coverage import Coverage
-
-    tracing = Coverage(data_file=path, config_file=False, include=[f"{Path.cwd()}/src/*"], messages=False)
-    tracing.start()
-    return tracing
+    raise TimeoutError("This test has run long enough to see which blocks it runs.")
 
 
 def _set_examples(item: Any, is_traced: bool) -> None:
@@ -283,8 +329,6 @@ def _cpu() -> float:
 
 def main() -> None:
     """Collect the tests that are named, or all of them, and answer requests."""
-    import pytest
-
     server = _Server()
     quiet = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):

@@ -26,7 +26,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from forks import CANNOT_CHANGE, Collection, Outcome, can_change_in_place
+from forks import CANNOT_CHANGE, Collection, Outcome, can_change_in_place, is_compiled
 from mutations import Mutation, mutations
 from relevance import Mentions, Relevance, uncompiled_runs
 
@@ -191,14 +191,9 @@ def draw(mutants: Sequence[Mutant], number: int, seed: int) -> list[Mutant]:
     return [*first, *others][:number]
 
 
-def is_compiled(path: Path) -> bool:
-    """Whether a file has compiled functions."""
-    return "rankstream._core.compilation import" in path.read_text()
-
-
 def judge(copy: Copy, mutant: Mutant) -> Fate:
     """Break the copy, and run the tests of the line until one notices or their time is up."""
-    compiled = not is_compiled(ROOT / "src" / "rankstream" / mutant.module)
+    compiled = not is_compiled((ROOT / "src" / "rankstream" / mutant.module).read_text())
     fate = Fate(mutant.key, mutant.package, "survived", "", 0, 0, 0.0)
     if compiled in copy.relevance:
         relevance, line = copy.relevance[compiled], mutant.mutation.line

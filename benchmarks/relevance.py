@@ -1,9 +1,9 @@
-"""Which tests run a line of the package: measured by coverage of the suite, test by test.
+"""Which tests run a line of the package: the blocks that a test runs are noted (``footprints``), test by test.
 
 All but slow tests and servers run once, for a part of a second, and the tests of kernels once more uncompiled, as
 ``make test`` runs them: compiled code leaves no trace. What was measured stays in a folder, file by file, and is
-measured again when the sources or that file change. ``Mentions`` goes by the names that tests mention: it adds tests
-that need longer to get to a line, or run it in a process of their own.
+measured again when the sources or that file change. ``Mentions`` goes by the names that tests mention: it orders tests,
+and adds those that need longer to get to a line, or run it in a process of their own.
 """
 
 import ast
@@ -13,9 +13,8 @@ from collections import Counter, defaultdict
 from hashlib import sha256
 from pathlib import Path
 
-from coverage import CoverageData
-
-from forks import Collection
+from footprints import Blocks
+from forks import Collection, all_blocks
 
 MAX_SECONDS_OF_A_FILE = 900.0
 MAX_TRACED_CASES = 2  # of one test with parameters: others run much the same lines
@@ -25,7 +24,8 @@ RING_WEIGHTS = (4.0, 2.0, 1.0, 0.5)  # of a function that a test mentions, by ho
 MAX_NAMESAKES = 2  # functions of one name up to which a call may mean any of them, imported or not
 MAX_CALLERS = 40  # with more, that a test mentions one says little
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-STEPS_OF_EFFORT = (0.05, 0.5, 2.0)  # CPU seconds: quick tests run first, and the most focused first among those
+STEPS_OF_EFFORT = (0.05, 0.3, 2.0)  # CPU seconds: quick tests run first, and the most focused first among those
+LEAST_FOCUSED_SCORE = 3.0  # of a test that names the function, or whose file imports the module
 
 
 def uncompiled_runs(root: Path) -> list[list[str]]:
@@ -50,7 +50,9 @@ class Relevance:
     def __init__(self, tests: Collection, folder: Path) -> None:
         self.root, self.seconds = tests.folder, 0.0
         self.took: dict[str, float] = {}
-        self._lines_run: list[CoverageData] = []
+        self._random = tests.random
+        self._blocks = all_blocks(self.root / "src" / "rankstream", tests.compiled)
+        self._runners: defaultdict[int, list[str]] = defaultdict(list)  # of each block
         self._effort: dict[str, tuple[float, int]] = {}
         self._cases: defaultdict[str, list[str]] = defaultdict(list)
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,16 +67,15 @@ class Relevance:
                 by_file[Path(name).parent.as_posix() if name.startswith("src/") else name].append(test)
         sources = self._digest("src", "conftest.py")
         for name, some in by_file.items():
-            own = self._digest(name)
             mode = "" if tests.compiled else "-uncompiled"
-            path = folder / f"{re.sub('[/.]', '-', name)}{mode}-{sources}-{own}"
-            facts = path.with_suffix(".json")
-            if not facts.exists():
-                path.unlink(missing_ok=True)
-                facts.write_text(json.dumps(self._measured(tests, some, path)))
+            path = folder / f"{re.sub('[/.]', '-', name)}{mode}-{sources}-{self._digest(name)}.json"
+            if not path.exists():
+                path.write_text(json.dumps(self._measured(tests, some, path.with_suffix(".part"))))
                 print(f"{self.seconds:6.0f} s of measuring: {name}{mode}", flush=True)
-            self._lines_run.append(_read(path))
-            self._effort |= json.loads(facts.read_text())
+            for test, (seconds, blocks) in json.loads(path.read_text()).items():
+                self._effort[test] = seconds, len(blocks)
+                for block in blocks:
+                    self._runners[block].append(test)
 
     def _digest(self, *names: str) -> str:
         """A name for the content of files and folders."""
@@ -85,25 +86,27 @@ class Relevance:
                 whole.update(file.read_bytes())
         return whole.hexdigest()[:12]
 
-    def _measured(self, tests: Collection, some: list[str], path: Path) -> dict[str, tuple[float, int]]:
-        """Run the tests of a file; for each that passes its CPU seconds, and how many lines it runs."""
+    def _measured(self, tests: Collection, some: list[str], path: Path) -> dict[str, tuple[float, list[int]]]:
+        """Run the tests of a file; for each that passes its CPU seconds, and the blocks that it runs."""
+        path.write_text("")
         outcome = tests.run(some, MAX_SECONDS_OF_A_FILE, trace=path)
         self.seconds += outcome.seconds
-        data, sizes = _read(path), Counter[str]()
-        for file in data.measured_files():
-            for contexts in data.contexts_by_lineno(file).values():
-                sizes.update(contexts)
-        return {test: (outcome.took[test], sizes[test]) for test in some if outcome.took.get(test, -1.0) >= 0.0}
+        found = dict(json.loads(line) for line in path.read_text().splitlines())
+        path.unlink()
+        return {test: (outcome.took[test], blocks) for test, blocks in found.items() if outcome.took.get(test, -1) >= 0}
 
     def pick(self, module: str, line: int) -> list[str]:
-        """The tests that run a line, quick ones and focused ones first; then those that mention it."""
+        """The tests that run a line, quick ones and those of its own package first; then those that mention it."""
         source = self.root / "src" / "rankstream" / module
-        found: set[str] = set()
-        for file, numbers in self._lines(source, line).items():
-            for data in self._lines_run:
-                contexts = data.contexts_by_lineno(str(file))
-                found |= {test for number in numbers for test in contexts.get(number, ()) if test in self._effort}
-        picked = sorted(found, key=self._cost)
+        blocks = {
+            block
+            for path, numbers in self._lines(source, line).items()
+            for number in numbers
+            for block in self._around(path, number)
+        }
+        found = {test for block in blocks or self._all(source) for test in self._runners[block]}
+        scores = self._mentions.scores(module, line)
+        picked = sorted(found, key=lambda test: self._cost(test, module, scores.get(test.partition("[")[0], 0.0)))
         tests = dict.fromkeys(test.partition("[")[0] for test in picked)
         cases = (case for test in tests for case in self._cases[test])
         return list(dict.fromkeys([*picked, *cases, *self._mentions.pick(module, line)]))
@@ -112,17 +115,19 @@ class Relevance:
         """Slow tests and those that start servers, by what they mention."""
         return self._mentions.pick_long(module, line)
 
-    def _cost(self, test: str) -> tuple[int, int, str]:
-        seconds, lines = self._effort[test]
-        return sum(seconds > step for step in STEPS_OF_EFFORT), lines, test
+    def _cost(self, test: str, module: str, score: float) -> tuple[int, int, str]:
+        """What a test is sorted by: long ones and those of other packages come later, those that name it sooner."""
+        seconds, blocks = self._effort[test]
+        path = Path(test.partition("::")[0])
+        is_own = path.parent.name == module.partition("/")[0] or path.as_posix().endswith(module)
+        tier = sum(seconds > step for step in STEPS_OF_EFFORT) - (score >= LEAST_FOCUSED_SCORE)
+        return tier + (not is_own) * (1 + (test in self._random)), blocks, test
 
     def _lines(self, source: Path, line: int) -> dict[Path, list[int]]:
         """The lines to look for: those of the statement, or, of a module's constant, those that name it."""
         tree = ast.parse(source.read_text())
-        if any(isinstance(node, ast.FunctionDef) and _holds(node, line) for node in ast.walk(tree)):
-            around = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and _holds(node, line)]
-            inner = max(around, key=lambda node: node.lineno)
-            return {source: list(range(inner.lineno, line + 1))}
+        if any(isinstance(node, DEFINITIONS[:2]) and _holds(node, line) for node in ast.walk(tree)):
+            return {source: [line]}
         names = {
             target.id
             for node in tree.body
@@ -131,13 +136,26 @@ class Relevance:
             if isinstance(target, ast.Name)
         }
         if not names:
-            return {source: list(range(1, len(source.read_text().splitlines()) + 1))}
+            return {}
         pattern = re.compile(rf"\b({'|'.join(names)})\b")
         return {
             path: [number for number, text in enumerate(path.read_text().splitlines(), 1) if pattern.search(text)]
             for path in (self.root / "src").rglob("*.py")
             if pattern.search(path.read_text())
         }
+
+    def _around(self, path: Path, line: int) -> list[int]:
+        """The block that holds a line; of the head of a function, the function's."""
+        blocks = self._blocks.get(str(path), Blocks(""))
+        if (found := blocks.around(line)) is not None:
+            return [found]
+        heads = (node for node in ast.walk(blocks.tree) if isinstance(node, DEFINITIONS[:2]) and _holds(node, line))
+        return [block for node in heads if (block := blocks.around(node.body[-1].lineno)) is not None]
+
+    def _all(self, path: Path) -> range:
+        """All blocks of a file."""
+        blocks = self._blocks.get(str(path), Blocks(""))
+        return range(blocks.first, blocks.first + len(blocks.ranges))
 
 
 class Mentions:
@@ -180,8 +198,8 @@ class Mentions:
         """Slow tests and those that start servers: what these mention, and then the others of the package's folder."""
         return [test for test in self._ranked(module, line, 0.5) if test in self._long]
 
-    def _ranked(self, module: str, line: int, least: float) -> list[str]:
-        """The tests whose score is not below the least, best first."""
+    def scores(self, module: str, line: int) -> dict[str, float]:
+        """How much each test mentions what is around a line."""
         rings = self._calls.around(module, line)
         dotted = module.removesuffix(".py").replace("/", ".")
         above, _, last = f"rankstream.{dotted}".rpartition(".")
@@ -198,6 +216,11 @@ class Mentions:
             score += (3.0 + (name in self._quick)) * (name in imports)
             is_own = Path(name).parent.name == module.partition("/")[0]
             scores[test] = score + is_own if score else 0.5 * is_own
+        return scores
+
+    def _ranked(self, module: str, line: int, least: float) -> list[str]:
+        """The tests whose score is not below the least, best first."""
+        scores = self.scores(module, line)
         order = sorted(
             (test for test in scores if scores[test] >= least), key=lambda test: self._rank(test, scores[test])
         )
@@ -272,9 +295,3 @@ def _holds(node: ast.stmt, line: int) -> bool:
 
 def _name(node: ast.AST) -> str:
     return str(getattr(node, "id", getattr(node, "attr", "")))
-
-
-def _read(path: Path) -> CoverageData:
-    data = CoverageData(str(path))
-    data.read()
-    return data
