@@ -6,14 +6,15 @@ most focused first, run in forks (``forks``) until one fails or their time is up
 servers. A mutant is killed if a test fails that passes without it, or takes far longer; it survives if none does.
 Files with compiled code run uncompiled. Run with
 ``make mutants``, or ``python benchmarks/mutants.py [--seed S] [--only N] [--seconds S] [--limit S] [--long S] [--work
-FOLDER] [--named] [module ...]``; a module is named by a part of its path, ``certificate/gap.py``. After Ctrl-C the
-same command goes on where it was. With ``--named``, tests are picked by the names they mention, and nothing is
-measured: that begins to judge at once, and more mutants survive.
+FOLDER] [--measuring S] [module ...]``; a module is named by a part of its path, ``certificate/gap.py``. After Ctrl-C
+the same command goes on where it was. Tests not seen within ``--measuring`` are picked by the names that they mention;
+with 0, it begins to judge at once, and more mutants survive.
 """
 
 import argparse
 import contextlib
 import json
+import math
 import os
 import random
 import resource
@@ -91,8 +92,8 @@ class Fate:
 class Copy:
     """A private copy of the project in which files are broken one at a time, and what is known of its tests."""
 
-    def __init__(self, folder: Path, limit: float, long_limit: float = 10.0, named: bool = False) -> None:
-        self.folder, self.limit, self.long_limit, self.named = folder.resolve(), limit, long_limit, named
+    def __init__(self, folder: Path, limit: float, long_limit: float = 10.0, measuring: float = math.inf) -> None:
+        self.folder, self.limit, self.long_limit, self.measuring = folder.resolve(), limit, long_limit, measuring
         self.usual: dict[tuple[str, bool], Outcome] = {}
         self._broken = 0
         for name in COPIED:
@@ -106,9 +107,9 @@ class Copy:
     def relevance(self) -> Mapping[bool, Relevance | Mentions]:
         """Which tests run a line, for compiled code and uncompiled."""
         kept = self.folder.parent / "lines"
-        if self.named:
+        if not self.measuring:
             return {compiled: Mentions(self.tests[compiled]) for compiled in self.tests}
-        return {compiled: Relevance(self.tests[compiled], kept) for compiled in self.tests}
+        return {compiled: Relevance(self.tests[compiled], kept, self.measuring) for compiled in self.tests}
 
     @cached_property
     def tests(self) -> dict[bool, Collection]:
@@ -288,13 +289,13 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=12.0, help="CPU seconds for the tests of one")
     parser.add_argument("--long", type=float, default=10.0, help="CPU seconds for slow tests of one, after the others")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "mutants", help="a folder for copy and results")
-    parser.add_argument("--named", action="store_true", help="pick tests by the names they mention, measure nothing")
+    parser.add_argument("--measuring", type=float, default=900.0, help="CPU seconds to see what tests run, 0 for none")
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
-    results = given.work / f"fates-{given.seed}-{_digest()}{'-named' * given.named}.jsonl"
+    results = given.work / f"fates-{given.seed}-{_digest()}.jsonl"
     known = _known(results)
     sample = draw(every_mutant(given.modules), given.only, given.seed)
-    copy = Copy(given.work / "copy", given.limit, given.long, given.named)
+    copy = Copy(given.work / "copy", given.limit, given.long, given.measuring)
     fates = [known[mutant.key] for mutant in sample if mutant.key in known]
     spent = sum(fate.seconds for fate in fates)
     with contextlib.suppress(KeyboardInterrupt), results.open("a") as out:

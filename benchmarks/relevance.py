@@ -13,6 +13,8 @@ from collections import Counter, defaultdict
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
+
 from footprints import Blocks
 from forks import Collection, all_blocks
 
@@ -44,10 +46,12 @@ class Relevance:
         The tests, of a project that does not change.
     folder : Path
         Where measurements stay.
+    seconds : float
+        CPU seconds after which no further file is measured, quick ones first; their tests go by what they mention.
 
     """
 
-    def __init__(self, tests: Collection, folder: Path) -> None:
+    def __init__(self, tests: Collection, folder: Path, seconds: float = np.inf) -> None:
         self.root, self.seconds = tests.folder, 0.0
         self.took: dict[str, float] = {}
         self._random = tests.random
@@ -66,9 +70,11 @@ class Relevance:
             if len(self._cases[test.partition("[")[0]]) <= MAX_TRACED_CASES:
                 by_file[Path(name).parent.as_posix() if name.startswith("src/") else name].append(test)
         sources = self._digest("src", "conftest.py")
-        for name, some in by_file.items():
+        for name, some in sorted(by_file.items(), key=lambda entry: not self._mentions.is_quick(entry[0])):
             mode = "" if tests.compiled else "-uncompiled"
             path = folder / f"{re.sub('[/.]', '-', name)}{mode}-{sources}-{self._digest(name)}.json"
+            if not path.exists() and self.seconds >= seconds:
+                continue
             if not path.exists():
                 path.write_text(json.dumps(self._measured(tests, some, path.with_suffix(".part"))))
                 print(f"{self.seconds:6.0f} s of measuring: {name}{mode}", flush=True)
@@ -197,6 +203,10 @@ class Mentions:
     def pick_long(self, module: str, line: int) -> list[str]:
         """Slow tests and those that start servers: what these mention, and then the others of the package's folder."""
         return [test for test in self._ranked(module, line, 0.5) if test in self._long]
+
+    def is_quick(self, name: str) -> bool:
+        """Whether a file's tests are of the quick tier, or examples in docstrings."""
+        return name in self._quick or name.startswith("src/")
 
     def scores(self, module: str, line: int) -> dict[str, float]:
         """How much each test mentions what is around a line."""
