@@ -46,12 +46,12 @@ class Relevance:
         The tests, of a project that does not change.
     folder : Path
         Where measurements stay.
-    seconds : float
+    budget : float
         CPU seconds after which no further file is measured, quick ones first; their tests go by what they mention.
 
     """
 
-    def __init__(self, tests: Collection, folder: Path, seconds: float = np.inf) -> None:
+    def __init__(self, tests: Collection, folder: Path, budget: float = np.inf) -> None:
         self.root, self.seconds = tests.folder, 0.0
         self.took: dict[str, float] = {}
         self._random = tests.random
@@ -73,7 +73,7 @@ class Relevance:
         for name, some in sorted(by_file.items(), key=lambda entry: not self._mentions.is_quick(entry[0])):
             mode = "" if tests.compiled else "-uncompiled"
             path = folder / f"{re.sub('[/.]', '-', name)}{mode}-{sources}-{self._digest(name)}.json"
-            if not path.exists() and self.seconds >= seconds:
+            if not path.exists() and self.seconds >= budget:
                 continue
             if not path.exists():
                 path.write_text(json.dumps(self._measured(tests, some, path.with_suffix(".part"))))
