@@ -47,6 +47,7 @@ COPIED = (
 MAX_TESTS_OF_A_START = 40  # where a mutant needs processes of its own, as every file with a test has to be read there
 FAR_LONGER = 4.0  # times what a test takes without a mutant: then the mutant hangs it
 LEAST_PER_PACKAGE = 2
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE)  # compiled code wrote where it may not
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,7 @@ def verdict(copy: Copy, found: Outcome, suspect: str, compiled: bool) -> str:
     usual = copy.passes(suspect, compiled)
     if usual.code:
         return "unsound"
-    if found.failed:
+    if found.failed or -found.code in CRASHES:
         return "killed"
     others = sum(seconds for test, seconds in found.took.items() if test != suspect)
     slow = found.seconds - others > FAR_LONGER * usual.took.get(suspect, copy.limit) + 1.0

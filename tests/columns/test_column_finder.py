@@ -14,6 +14,7 @@ from rankstream._core.types import Vec
 from rankstream.columns import corrective
 from rankstream.columns import data as finder
 from rankstream.columns.data import ColumnFinder
+from rankstream.columns.master import Ball
 from rankstream.data import simulate
 
 pytestmark = pytest.mark.quick
@@ -103,3 +104,15 @@ def test_columns_come_cheapest_first(make: Any) -> None:
     for bad in (np.nan, np.inf):
         with pytest.raises(ValueError, match="contain NaN or infinity"):
             columns(np.where(np.arange(costs.size) == 3, bad, costs))
+
+
+def test_the_radius_of_a_ball_is_the_largest_share_of_a_budget() -> None:
+    """Deviations 0.1 and 0.2 in a group with 0.5, 0.1 in one with 0.25; what has no budget does not count."""
+    residual = np.array([0.1, -0.2, 0.1, 5.0])
+    inside = Ball(np.array([0, 0, 1, 2]), np.array([0.5, 0.25, 0.0]))
+    assert inside.distance(residual) == pytest.approx(0.6)
+    above = Ball(inside.groups, inside.budgets, np.array([1, 1, 1, 1]))
+    assert above.distance(residual) == pytest.approx(0.4)
+    assert inside.distance(np.zeros(4)) == above.distance(-np.ones(4)) == 0.0
+    assert inside.width(np.array([1.0, -3.0, 2.0, 7.0])) == pytest.approx(0.5 * 3.0 + 0.25 * 2.0)
+    assert above.clip(np.array([1.0, -3.0, 2.0, -7.0])).tolist() == [0.0, -3.0, 0.0, -7.0]

@@ -2,6 +2,7 @@ import inspect
 import itertools
 import signal
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from rankstream._core import watch
 from rankstream._core.watch import Deadline
 from rankstream.data import simulate
 from rankstream.data.prices import PriceLevels
-from rankstream.estimation.budget import fit_within
+from rankstream.estimation.budget import compile_first, fit_within
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest
 from rankstream.estimation.model_certificate import certificate_of
 from rankstream.models.entropy import fit as entropy
@@ -191,3 +192,17 @@ def test_the_plain_bound_is_proven_from_the_weighed_fit_too() -> None:
     own = residual / np.linalg.norm(residual)
     plain = own @ -counts.frequencies() + oracles.auto(offers).cheapest(own).value
     assert max(0.0, plain) < found.certificate.lower <= least.certificate.upper + 1e-12
+
+
+def test_methods_of_others_are_not_compiled_first() -> None:
+    """A method without a known name, or with the name of one that it is not, is not tried on a market of its own."""
+
+    class Own:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def model(self, *_: Any) -> None:
+            raise AssertionError("it was asked for a model")
+
+    for name in ("my-own", "nearest", "max-entropy"):
+        compile_first(Own(name))  # type: ignore[arg-type]

@@ -1,8 +1,10 @@
 """The logit shrunk by empirical Bayes, against the same fixed point in plain steps."""
 
 from math import exp, log
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import null_space
@@ -125,3 +127,26 @@ def test_equal_items_and_one_item_have_a_variance() -> None:
 def test_it_is_a_guide() -> None:
     counts = ChoiceCounts(Assortments([("tea", "pie"), ("pie", "cake")]), [6, 2, 1, 1])
     np.testing.assert_array_equal(LOGIT.fit(counts).models[0].attraction, fit_shrunk_logit(counts).attraction)
+
+
+def test_one_item_beside_nothing_is_not_shrunk() -> None:
+    """Its mean is its own utility, so nothing deviates: only the imaginary offer moves its share."""
+    counts = ChoiceCounts(Assortments([("tea", "nothing"), ("nothing",)]), [2, 6, 5])
+    many = ChoiceCounts(counts.assortments, [2e6, 6e6, 5])
+    expected = (2.0 + mnl.SHRUNK_SMOOTHING) / (8.0 + 2.0 * mnl.SHRUNK_SMOOTHING)
+    assert fit_shrunk_logit(counts).predict(("tea", "nothing"))["tea"] == pytest.approx(expected, abs=1e-9)
+    assert fit_shrunk_logit(many).predict(("tea", "nothing"))["tea"] == pytest.approx(0.25, abs=1e-6)
+
+
+def test_newtons_steps_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    own = mnl._curvature
+
+    def counted(*given: Any) -> Any:
+        calls.append(1)
+        return own(*given)
+
+    monkeypatch.setattr(mnl, "_curvature", counted)
+    counts = ChoiceCounts(Assortments([("tea", "pie", "rum"), ("tea", "pie")]), [6, 1, 2, 3, 5])
+    model = mnl.fit_mnl(counts)
+    assert model.iterations == len(calls) > 1

@@ -143,3 +143,19 @@ def test_sets_without_an_item_are_numbered_in_order(n_items: int, data: st.DataO
     sums = values.copy()
     part_kernels.add_over_subsets(sums)
     assert sums.tolist() == naive_sets.subset_sums(values)
+
+
+@given(strategies.assortments(most_items=5), st.integers(2, 20))
+def test_tables_have_room_for_every_group(offers: Assortments, states: int) -> None:
+    """Compiled code writes past the end of a table that is too short, and nobody sees it."""
+    relaxation = Relaxation(Groups(offers, states, overlap=2))
+    lattices = relaxation.groups.lattices
+    assert relaxation.to_go.size == lattices.state_ptr.max()
+    assert relaxation.sums.size == lattices.entry_ptr.max()
+    assert relaxation.pulls.size == relaxation.corners.point.size == lattices.seat_ptr.max()
+    assert relaxation.corners.known.tolist() == [1] * len(relaxation.groups.offers)
+    for group in range(len(relaxation.groups.offers)):
+        _, _, corners = seats(relaxation, group)
+        slots = slice(*lattices.slot_ptr[group : group + 2].tolist())
+        assert tuple(relaxation.corners.chosen[slots, 0].tolist()) in corners
+        assert relaxation.corners.weight[group].tolist() == [1.0] + [0.0] * (cost_splits.MAX_CORNERS - 1)

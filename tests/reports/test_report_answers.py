@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rankstream import RankingModel
+from rankstream import Assortments, ChoiceCounts, RankingModel
 from rankstream.decide.decision import Units
 from rankstream.estimation.intervals import Share
 from rankstream.reports import answers, findings
@@ -135,5 +135,19 @@ def test_the_section_of_the_best_offer_has_its_numbers(monkeypatch: pytest.Monke
     assert "50" in sizes.table.rows[1][2]  # type: ignore[union-attr]
     assert "25" in sizes.table.rows[2][2]  # type: ignore[union-attr]
     assert taken.rows == (("tea", "50.0 %"), ("pie", "30.0 %"), ("no", "20.0 %"))  # type: ignore[union-attr]
+    decision.by_size = {1: 1.0, 2: 1.5}
+    assert len(findings.offer_section(decision, Units()).parts) == 3
     decision.by_size = {2: 1.5}
     assert len(findings.offer_section(decision, Units()).parts) == 2
+
+
+def test_the_section_of_what_was_read_begins_each_account_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was skipped has a table below: its sentence ends after the first line, the others stay whole."""
+    skipped = "2 of 9 rows were skipped.\nrow 3: no item"
+    monkeypatch.setattr(findings, "account_of", lambda *_: ["9 rows\nof 3 offers", skipped])
+    unused = [SimpleNamespace(sentence="'till' is not used.")]
+    problems = SimpleNamespace(total=0, summary=lambda: skipped, first=[], by_kind={})
+    counts = ChoiceCounts(Assortments([("tea", "pie")]), [2, 1])
+    reading: Any = SimpleNamespace(counts=counts, unused=unused, problems=problems)
+    section = findings.read_section(reading)
+    assert section.sentences[:-1] == ("9 rows\nof 3 offers", "2 of 9 rows were skipped.", "'till' is not used.")
