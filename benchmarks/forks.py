@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -188,6 +189,7 @@ class _Server:
         if session.testsfailed:
             return True  # some file could not be imported
         _load_kernels()
+        _import_all(Path.cwd() / "src")
         items = {item.nodeid: item for item in session.items}
         package = Path.cwd() / "src" / "rankstream"
         self.sources = {str(path): path.read_text() for path in package.rglob("*.py")}
@@ -288,6 +290,14 @@ class _Server:
         self.has_failed |= report.failed
         if report.failed or report.when == "teardown":
             self._note("failed" if report.failed else "passed", report.nodeid)
+
+
+def _import_all(source: Path) -> None:
+    """Import the whole package, so that what tests import later can be changed in place as well."""
+    for path in sorted((source / "rankstream").rglob("*.py")):
+        if path.stem != "__main__":
+            with suppress(ImportError):
+                import_module(".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"))
 
 
 def _load_kernels() -> None:

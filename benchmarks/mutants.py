@@ -44,7 +44,7 @@ COPIED = (
     "README.md",
     "Makefile",
 )
-MAX_TESTS_OF_A_START = 40  # where a mutant needs processes of its own, as every file with a test has to be read there
+MAX_TESTS_OF_A_START = 20  # where a mutant needs processes of its own, as every file with a test has to be read there
 FAR_LONGER = 4.0  # times what a test takes without a mutant: then the mutant hangs it
 LEAST_PER_PACKAGE = 2
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE)  # compiled code wrote where it may not
