@@ -128,7 +128,13 @@ MISTAKES = [
         "tests/streams/test_detector.py::test_one_change_is_one_alarm",
     ),
     Mistake(
-        "6", "models/entropy/model.py", "for more in (always, []):", "for more in (always, always):",
+        "6", "models/entropy/model.py",
+        "        picks = [list(pair) for pair in combinations([*others.tolist(), *always], 2)]\n"
+        "        sizes = np.resize(np.arange(1, len(others) + 1), N_RANDOM_OFFERS).tolist()\n"
+        "        for more in (always, []):",
+        "        picks = []\n"
+        "        sizes = np.resize(np.arange(1, len(others) + 1), N_RANDOM_OFFERS).tolist()\n"
+        "        for more in (always,):",
         "tests/models/test_entropy.py::test_to_rankings_keeps_the_probabilities_without_the_no_choice_item",
     ),
     Mistake(

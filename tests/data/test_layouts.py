@@ -201,6 +201,8 @@ def test_prices_where_an_offer_is_a_cell_a_row_or_many_columns() -> None:
         (["ranking", "votes"], {}, ("rankings", ("ranking",), "votes")),
         (["tea", "pie", "chosen", "time"], {}, ("wide", ("chosen", "tea", "pie"), None)),
         (["tea", "chosen"], {"offered": ["tea", "no"]}, ("transactions", ("chosen",), None)),
+        (["observation", "item", "chosen"], {}, ("long", ("observation", "item", "chosen"), None)),
+        (["observation", "item", "chosen"], {"offered": ["tea", "no"]}, ("transactions", ("chosen",), None)),
         (["case", "pie", "chosen"], {}, ("wide", ("chosen", "case", "pie"), None)),
         (["id", "item", "chosen", "offered"], {}, ("transactions", ("offered", "chosen"), None)),
     ],

@@ -17,6 +17,7 @@ from rankstream._core.types import Label
 from rankstream._core.watch import unwatched
 from rankstream.decide import best_offer, next_offer, safe_offer
 from rankstream.decide import next as learning
+from rankstream.decide.best import decide
 from rankstream.decide.engines import logit, tables
 from rankstream.decide.engines import selection as engines
 from rankstream.decide.engines.selection import EngineAnswer
@@ -200,6 +201,21 @@ def test_the_safe_offer_is_verified() -> None:
     assert safe_offer(COUNTS, MARGINS, model=model, at_most=2).proven
     less = patch.object(safety, "scan", lambda *given: _less(tables.scan(*given)))
     with less, pytest.raises(WrongAnswerError, match="bound"):
+        safe_offer(COUNTS, MARGINS, model=model, at_most=2)
+    found, real = list[Any](), decide
+
+    def kept(*given: Any) -> Any:
+        found.append(real(*given))
+        return found[-1]
+
+    with patch.object(safety, "decide", kept):
+        safe_offer(COUNTS, MARGINS, model=model, at_most=2)
+    again = patch.object(safety, "decide", lambda *_: found[0])
+    with (
+        again,
+        patch.object(OfferProblem, "is_feasible", lambda *_: False),
+        pytest.raises(WrongAnswerError, match="safe"),
+    ):
         safe_offer(COUNTS, MARGINS, model=model, at_most=2)
     low = patch.object(safety._WorstCases, "__call__", lambda *_: (9.0, model))
     with low, pytest.raises(WrongAnswerError, match="worst model"):

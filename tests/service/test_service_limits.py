@@ -124,6 +124,7 @@ def test_large_bodies_share_their_memory(tmp_path: Path) -> None:
     [
         {"requires": [[1]] * 30_000}, {"margins": dict.fromkeys(map(str, range(5000)), "x")}, {"must": [1.5] * 9000},
         {"margins": dict.fromkeys(map(str, range(20_000)), 1.0)}, {"must": ["a"] * 20_000}, {"ladders": [[1]] * 2000},
+        {"requires": [[1]] * 9000}, {"excludes": [["a"]] * 9000}, {"ladders": [[1]] * 900},
         {"excludes": [[1, 2]] * 20_000}, {"present": [None] * 9000}, {"present": dict.fromkeys("abc", "x")},
     ],
 )  # fmt: skip
