@@ -65,7 +65,7 @@ NUMERIC = {
     ),
     "report": ("--at-most", "--top", "--replicates", "--folds", "--budget", "--seed", "--outside-share"),
     "stream": ("--half-life", "--window", "--threshold", "--rounds", "--seed", "--every"),
-    "drift": ("--level", "--min-change", "--top", "--seed"),
+    "drift": ("--level", "--min-change", "--top"),
     "compare": ("--folds", "--seed", "--outside-share"),
     "demo": ("--seed", "--tolerance", "--per-round", "--max-rounds"),
     "reproduce": ("--instances", "--jobs", "--seed"),

@@ -10,7 +10,7 @@ import pytest
 import rankstream as rs
 from rankstream.estimation import errors
 from rankstream.estimation.errors import StoredErrors
-from rankstream.estimation.misfit import noise_distance
+from rankstream.estimation.misfit import Misfit, noise_distance
 from shell import run
 
 
@@ -114,3 +114,16 @@ def test_noise_gives_the_distance_that_simulated_choices_have() -> None:
         data = np.where(counts.totals[offers.owner] > 0, np.nan_to_num(counts.frequencies()), shares)
         squares.append(float(np.sum((root * (shares - data)) ** 2)))
     assert noise_distance(truth, counts) ** 2 == pytest.approx(float(np.mean(squares)), rel=0.04)
+
+
+def test_a_share_that_is_also_a_type_has_one_interval() -> None:
+    """Those who buy nothing are an item's share and a customer type: "9 % [6, 12]" and "9 % [5, 14]" contradict."""
+    offers = rs.Assortments([("tea", "pie", "no"), ("tea", "no"), ("pie", "no")])
+    many = rs.Bootstrap(rs.ChoiceCounts(offers, [50, 30, 20, 70, 30, 60, 40]), "mnl", 5)
+    many.misfit = Misfit(0.01, 0.03, 2.0, doubt=0.02)
+    shares = many.predict(("tea", "pie", "no"))
+    assert many.favourites("no")[()] == pytest.approx(shares["no"])
+    assert all(many.favourites(places=1)[item,] == pytest.approx(share) for item, share in shares.items())
+    content = errors.describe_errors(many)
+    types = {tuple(key): error for key, error in content["types"]}
+    assert types[()] == content["shares"][content["offer"].index("no")]

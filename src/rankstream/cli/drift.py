@@ -35,7 +35,6 @@ def drift(
     by_offer: Annotated[bool, typer.Option("--by-offer")] = False,
     least: Annotated[float, typer.Option("--min-change", min=0.0, max=1.0)] = 0.01,
     top: Annotated[int, typer.Option(min=1, help="Maximum number of lines of each kind.")] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed (not used: nothing is drawn).")] = 0,  # noqa: ARG001
     as_json: AsJson = False,
     by: str | None = None,
     market: MarketOption = None,

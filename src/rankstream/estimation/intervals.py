@@ -248,7 +248,15 @@ class Bootstrap:
             shares = favourites(moves(model), no_choice, places)
             return np.array([shares.get(key, 0.0) for key in known])
 
-        return measure, known, lambda share, spread: self.misfit.of_types(share, spread, first)
+        whole = np.array([places == 1 or not key for key in known])  # all with that favourite: their share is an item's
+        seen = self.misfit.has(Assortments([own.items]))[0]
+
+        def variance(share: Vec, spread: Vec) -> Vec:
+            """Return squared standard errors; a type that is a whole share has the same as the share."""
+            items, types = self.misfit.variance(share, spread, seen), self.misfit.of_types(share, spread, first)
+            return np.where(whole, items, types)
+
+        return measure, known, variance
 
     def predict(self, offer: Iterable[Label], interval: float = 0.95, *, forced: bool = False) -> dict[Label, Share]:
         """Return the shares of one offer with intervals, for offers seen or not, and for items at prices.
