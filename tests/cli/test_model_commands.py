@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 import pytest
 from typer.testing import CliRunner, Result
 
-from rankstream import Assortments, Bootstrap, ChoiceCounts, RankingModel
+import price_decide_cases as prices
+from rankstream import Assortments, Bootstrap, ChoiceCounts, RankingModel, estimate
 from rankstream.cli import show
 from rankstream.cli.app import make_app
 from rankstream.cli.model_answers import read_offers
@@ -43,10 +44,44 @@ def test_predict_prints_shares(path: Path, tmp_path: Path) -> None:
         "offer": ["tea", "pie"],
         "shares": {"tea": 0.75, "pie": 0.0, "7": 0.25},
         "added": ["7"],
+        "nearness": None,
         "warnings": [],
     }
     assert found[1]["shares"] == {"7": 0.25, "pie": 0.75}
     assert found[1]["added"] == []
+
+
+def test_predict_warns_of_offers_far_from_the_data(tmp_path: Path) -> None:
+    """The sentence is that of ``decide``; offers near the data, and models without their offers, have none."""
+    offers = Assortments([("tea", "pie", "cake", "bun", "no"), ("tea", "pie", "cake", "no")])
+    counts = ChoiceCounts(offers, [5, 4, 3, 2, 6, 5, 4, 3, 8])
+    model = estimate(counts, method="mnl").model
+    model.save(tmp_path / "model.json")
+    far = "Warning: this is an extrapolation. Try it in a test, or move towards it in small steps."
+    near = model.nearness(["tea"])
+    assert near is not None
+    assert (near.differs, near.shown, near.nearest) == (3, 0.0, ("tea", "pie", "cake", "no"))  # none is "no choice" yet
+    assert near.sentence == f"{near.words} {far}"
+    for offer, words in ("tea", near.sentence), ("tea;pie;cake;bun;no", ""), ("tea;pie;cake;bun", ""):
+        text = call("predict", tmp_path / "model.json", "--offer", offer).output
+        assert (far in text) == bool(words)
+        assert words in text
+    found = json.loads(call("predict", tmp_path / "model.json", "--offer", "tea", "--json").output)
+    assert found[0]["nearness"] == near.to_json()
+    assert found[0]["nearness"]["is_extrapolation"]
+    seen = model.about["seen"]
+    changes: tuple[Any, ...] = ({"offers": [[99]]}, {"tallies": [["x"]] * 2}, {"offers": []})
+    for wrong in (3, {}, {"offers": 1}, *(seen | change for change in changes)):
+        assert load_model(tmp_path / "model.json").note(seen=wrong).nearness(["tea"]) is None
+
+
+def test_a_price_between_two_levels_is_a_difference() -> None:
+    model = prices.make_model("rankings", (2, 1), True, False, 3)
+    low, high = model.price_levels.levels["tea"]
+    known = [[model.items.index(label) for label in (*model.price_levels.offer({"tea": low}), "no")]]
+    model.note(seen={"offers": known, "tallies": [[3, 1]]})
+    found = [model.nearness({"tea": price, "no": None}) for price in (low, (low + high) / 2, high)]
+    assert [(near.shown, near.differs, near.size) for near in found] == [(4, 0, 1), (0, 1, 1), (0, 1, 1)]
 
 
 def test_predict_adds_the_no_choice_item_and_says_so(path: Path) -> None:

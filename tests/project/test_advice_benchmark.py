@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import simulate  # of examples/shop, which the benchmark adds to the path
 
 import advice
 from shell import run
@@ -29,8 +28,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 @pytest.mark.slow
 def test_the_path_is_followed_with_and_without_prices(quick: list[tuple[str, ...]], tmp_path: Path) -> None:
-    shop = simulate.Shop(1)
-    simulate.write_exports(tmp_path, shop, 3000)
+    shop = advice.Shop(1)
+    advice.write_exports(tmp_path, shop, 3000)
     found = {priced: advice.follow(shop, tmp_path, "till", priced) for priced in (False, True)}
     assert [words[0] for words in quick] == ["fit", "decide", "show"] * 2
     assert found[False].warned
@@ -39,7 +38,7 @@ def test_the_path_is_followed_with_and_without_prices(quick: list[tuple[str, ...
         assert outcome.interval is not None
         assert 0.0 < outcome.true <= outcome.best + 1e-9
         assert outcome.seconds == 3.0
-        assert outcome.substitutes[1] == len(simulate.NAMES)
+        assert outcome.substitutes[1] == len(advice.NAMES)
     assert found[True].true > found[True].today
     today = advice._prices([str(item) for item in shop.today()])
     assert 0.0 < 100 * shop.profit(today) < found[True].best

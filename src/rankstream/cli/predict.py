@@ -61,7 +61,7 @@ def predict(
         predictions = [many.predict(items, interval, forced=forced) for items in wanted]
     contents = [prediction_to_json(loaded, *pair) for pair in zip(wanted, predictions, strict=True)]
     lines = [shell_words(line) for line in warning_lines(loaded.about)]
-    for text, content in zip(texts, contents, strict=True):
+    for text, items, content in zip(texts, wanted, contents, strict=True):
         lines.append(shown(text))
         ends = content.get("intervals", {})
         for item, share in sorted(content["shares"].items(), key=lambda pair: -pair[1]):
@@ -73,4 +73,7 @@ def predict(
             lines.append(f"  ({', '.join(between)} {which}: shares are interpolated linearly between them.)")
         for item in map(shown, content["added"]):
             lines += [f"  ('{item}' was added: it is in every offer of the data. --forced leaves it out.)"]
+        near = loaded.nearness(items)
+        if near is not None and near.is_extrapolation:
+            lines.append(f"  {near.sentence}")
     print_answer(as_json, contents, "\n".join(lines))

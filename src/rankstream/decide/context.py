@@ -1,70 +1,18 @@
 """The context of a decision: the present offer, single changes to it, and the offers in the data."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from rankstream._core.terminal import plural
 from rankstream._core.types import Label, Mask
 from rankstream._core.watch import Watch
 from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.moves import OfferChange, best_of_each_kind, mask_of, single_changes
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import OfferProblem
-
-MAX_NEAR_ITEMS = 2
-"""An offer that differs in more items than this (one swap) from every offer in the data is an extrapolation."""
-
-
-@dataclass(frozen=True)
-class Nearness:
-    """How close an offer is to the offers in the data.
-
-    Attributes
-    ----------
-    shown : float
-        How often the offer was shown.
-    nearest : tuple of items
-        The nearest offer in the data.
-    differs : int
-        Number of items that are added, dropped or repriced between the two.
-    size : int
-        Number of items in the offer.
-    fewest, most : int
-        Smallest and largest number of items of offers in the data.
-    """
-
-    shown: float
-    nearest: tuple[Label, ...]
-    differs: int
-    size: int
-    fewest: int
-    most: int
-
-    @property
-    def is_extrapolation(self) -> bool:
-        """Whether the offer is far from every offer in the data, or smaller or larger than all of them."""
-        return not self.shown and (self.differs > MAX_NEAR_ITEMS or not self.fewest <= self.size <= self.most)
-
-    @property
-    def words(self) -> str:
-        """The result in one sentence.
-
-        Examples
-        --------
-        >>> Nearness(0, ("tea", "pie"), 3, 6, 8, 12).words
-        'Never shown: the nearest offer in the data differs in 3 items. It has 6 items; offers in the data had 8 to 12.'
-        >>> Nearness(312, ("tea",), 0, 1, 1, 3).words
-        'It was shown 312 times.'
-        """
-        if self.shown:
-            return f"It was shown {plural(self.shown, 'time')}."
-        text = f"Never shown: the nearest offer in the data differs in {plural(self.differs, 'item')}."
-        if not self.fewest <= self.size <= self.most:
-            had = f"{self.fewest}" if self.fewest == self.most else f"{self.fewest} to {self.most}"
-            text += f" It has {plural(self.size, 'item')}; offers in the data had {had}."
-        return text
+from rankstream.models.nearness import Nearness as Nearness
+from rankstream.models.nearness import compare_offer
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +58,7 @@ class Context:
         content: dict[str, Any] = {name: None if self.present is None else getattr(self, name) for name in names}
         content["present"] = None if self.present is None else [str(item) for item in self.present]
         content["changes"] = [change.to_json() for change in self.changes]
-        content["nearness"] = near
-        if near is not None:
-            named = {"nearest": [str(item) for item in near.nearest], "is_extrapolation": near.is_extrapolation}
-            content["nearness"] = asdict(near) | named
+        content["nearness"] = None if near is None else near.to_json()
         return content
 
 
@@ -147,21 +92,7 @@ def most_frequent_offer(counts: ChoiceCounts) -> tuple[Label, ...]:
 
 def nearness(problem: OfferProblem, mask: Mask, counts: ChoiceCounts) -> Nearness:
     """Compare an offer with those in the counts; an item at another price is one difference."""
-    code = {item: number for number, item in enumerate(problem.items)}
-    owner = problem.names.owner
-    best, shown, sizes = None, 0.0, []
-    for offer, total in zip(counts.assortments.offers, counts.totals.tolist(), strict=True):
-        if not total:
-            continue
-        known = np.zeros_like(mask)
-        known[[code[item] for item in offer if item in code]] = True
-        if problem.nothing >= 0:
-            known[problem.nothing] = False
-        sizes.append(int(known.sum()))
-        differs = len(set(owner[mask ^ known].tolist()))
-        shown += total if not differs else 0.0
-        if best is None or (differs, -total) < best[:2]:
-            best = (differs, -total, tuple(problem.items[number] for number in np.flatnonzero(known)))
-    if best is None:
-        return Nearness(0.0, (), int(mask.sum()), int(mask.sum()), 0, 0)
-    return Nearness(shown, best[2], best[0], int(mask.sum()), min(sizes), max(sizes))
+    nothing = problem.items[problem.nothing] if problem.nothing >= 0 else None
+    known = zip(counts.assortments.offers, counts.totals.tolist(), strict=True)
+    near = compare_offer(problem.offer(mask), known, nothing, problem.levels)
+    return replace(near, nearest=problem.offer(mask_of(problem, near.nearest)))

@@ -210,9 +210,7 @@ def summary(found: Decision, units: Units = PER_100) -> list[str]:
         if not same and around.gain_interval is not None and around.gain_interval[0] <= 0.0:
             lines[-1] += " The data do not show that it is better."
     if around is not None and around.nearness is not None:
-        lines.append(around.nearness.words)
-        if around.nearness.is_extrapolation:
-            lines[-1] += " Warning: this is an extrapolation. Try it in a test, or move towards it in small steps."
+        lines.append(around.nearness.sentence)
     if found.proven:
         lines.append(f"Proven best: by this model, no feasible offer is worth more (search: {found.engine}).")
     else:

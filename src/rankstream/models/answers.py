@@ -102,15 +102,17 @@ def missing_no_choice(model: Any, offer: Iterable[Label]) -> Label | None:
 
 
 def prediction_to_json(model: Any, offer: Iterable[Label], shares: Mapping[Label, Any]) -> dict[str, Any]:
-    """Return a prediction as JSON values: the offer, the shares, items added to the offer, and warnings.
+    """Return a prediction as JSON values: offer, shares, items added, how near the data are, and warnings.
 
     The offer may map items to prices; ``shares`` are the model's prediction, with or without intervals.
     """
     offer = offer if isinstance(offer, Mapping) else tuple(offer)
+    near = model.nearness(offer)
     content: dict[str, Any] = {
         "offer": [str(item) for item in offer],
         "shares": {str(item): float(getattr(share, "share", share)) for item, share in shares.items()},
         "added": [str(item) for item in shares if item not in offer],
+        "nearness": None if near is None else near.to_json(),
         "warnings": fit_warnings(model.about),
     }
     if isinstance(offer, Mapping) and model.price_levels is not None:

@@ -14,6 +14,7 @@ from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.prices import PriceLevels
 from rankstream.models.answers import Substitution, missing_no_choice, substitution
+from rankstream.models.nearness import Nearness, compare_offer, seen_offers
 from rankstream.models.prices import Elasticities, demand_offers, elasticities, leaving_offer, levels_of, predict_at
 from rankstream.models.shrinkage import shrink_prediction
 
@@ -89,6 +90,21 @@ class Model(ABC):
         single = Assortments([labels if added is None else (*labels, added)])
         shares = dict(zip(single.offers[0], self.probabilities(single).tolist(), strict=True))
         return shares if seen == "model" else shrink_prediction(shares, self.items, self.about)
+
+    def nearness(self, offer: Iterable[Label] | Mapping[Any, Any]) -> Nearness | None:
+        """Return how near an offer is to those that the model was fitted to: far from them, predictions extrapolate.
+
+        None for a model that was not fitted by ``estimate`` or ``fit_within``, or to more than 50,000 shares.
+
+        Examples
+        --------
+        >>> import rankstream as rs
+        >>> model = rs.estimate(rs.read_counts("examples/cafe.csv"), method="mnl").model
+        >>> model.nearness(["cake", "nothing"]).words
+        'Never shown: the nearest offer in the data differs in 1 item. It has 1 item; offers in the data had 2 to 3.'
+        """
+        known = seen_offers(self)
+        return compare_offer(offer, known, self.no_choice, self.price_levels) if known else None
 
     def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
         """Simulate the choices of ``size`` independent customers from one offer."""

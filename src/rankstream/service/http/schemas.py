@@ -43,7 +43,7 @@ AS_TEXT = {"offered": ["tea@3.50", "cake@4.00", "nothing"], "chosen": "nothing"}
 COSTS = {"costs": {"tea": 1.2, "cake": 2.5}, "no_choice": "nothing"}
 TEA: Any = {"market": "cafe", "model": MODEL_EXAMPLE}
 SHARES = {"tea": 0.6, "pie": 0.3, "nothing": 0.1}
-PREDICTION: Any = {"offer": ["tea", "pie"], "shares": SHARES, "added": ["nothing"], "warnings": []}
+PREDICTION: Any = {"offer": ["tea", "pie"], "shares": SHARES, "added": ["nothing"], "nearness": None, "warnings": []}
 
 
 def shown(*others: dict[str, Any], **example: Any) -> ConfigDict:
@@ -137,6 +137,7 @@ class Predicted(BaseModel):
     offer: list[str]
     shares: dict[str, float]
     added: list[str] = Field(description="The no-purchase option, if it was missing from the offer and added.")
+    nearness: dict[str, Any] | None = Field(description="As in decisions; null for models of a stream.")
     warnings: list[str]
     prices: dict[str, float | None] = {}
     between_levels: list[str] = Field([], description="Items whose price is between two levels.")
