@@ -83,7 +83,7 @@ def follow(shop: Shop, folder: Path, export: str, priced: bool) -> Outcome:
     truth = shop.shares(usual)
     ends = [(row["low"], row["high"], truth[name]) for name, row in rows.items() if "low" in row and name in truth]
     return Outcome(
-        claimed=100 * decision["value"],
+        claimed=100 * decision["expected"],
         interval=None if not decision.get("interval") else tuple(100 * end for end in decision["interval"]),
         true=100 * shop.profit(prices),
         today=100 * shop.profit(today),

@@ -12,10 +12,14 @@ from naive_decide import ranked_offers
 from rankstream import Assortments, Bootstrap, ChoiceCounts, Live, RankingModel, Record, revenue_range
 from rankstream._core.types import Label
 from rankstream.decide import best_offer, next_offer, safe_offer
+from rankstream.decide.decision import summary
+from rankstream.decide.intervals import N_RIVALS, overestimate
+from rankstream.decide.moves import mask_of, single_changes
 from rankstream.decide.next import redrawn
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import make_problem
 from rankstream.estimation.estimate import estimate
+from rankstream.estimation.misfit import Misfit
 from strategies import compiled_only
 
 pytestmark = pytest.mark.quick
@@ -84,7 +88,52 @@ def test_intervals_are_the_spread_of_the_replicates() -> None:
     found = best_offer(boot.model, MARGINS, counts=boot, interval=0.9)
     drawn = np.array([float(values(found.problem, [found.offer_mask], model)[0]) for model in boot.models])
     reach = 1.8331129 * np.hypot(drawn.std(ddof=1), drawn.mean() - found.value)  # Student with 9 degrees of freedom
-    assert found.interval == pytest.approx((found.value - reach, found.value + reach))
+    assert found.interval == pytest.approx((found.expected - reach, found.expected + reach))
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.05, 10.0])
+def test_the_best_of_many_offers_is_overestimated(gap: float) -> None:
+    """Of eight equal offers with independent errors, the largest error has the mean 1.4236 standard errors."""
+    random = np.random.default_rng(3)
+    errors = 0.1 * np.linalg.qr(random.normal(size=(50, 8)))[0] * np.sqrt(49)
+    truth = np.full(8, 2.0)
+    truth[0] += gap
+    simulated = truth + 0.1 * random.standard_normal((20_000, 8))
+    best = simulated.argmax(axis=1)
+    expected = float((simulated.max(axis=1) - truth[best]).mean())
+    found = overestimate(truth, 1.0 + errors - errors.mean(axis=0))
+    assert found == pytest.approx(expected, abs=0.012)
+    assert expected == pytest.approx({0.0: 0.14236, 10.0: 0.0}.get(gap, expected), abs=0.003)
+
+
+def test_a_claim_is_what_is_left_after_overestimation() -> None:
+    """The claim, its gain and their intervals are lower by the same amount; the model's own value is said beside it."""
+    data = counts()
+    boot = Bootstrap(data, "mnl", replicates=10)
+    boot.misfit = Misfit(unseen=0.01, scale=4.0)
+    found = best_offer(boot.model, MARGINS, counts=boot, present=("tea",))
+    near = single_changes(found.problem, found.offer_mask, found.value)[:N_RIVALS]
+    masks = [found.offer_mask, *(mask_of(found.problem, change.offer) for change in near)]
+    table = np.array([values(found.problem, masks, model) for model in boot.models])
+    assert found.overestimate == pytest.approx(overestimate(values(found.problem, masks), np.sqrt(1.04) * table))
+    assert found.overestimate > 0.0
+    around = found.context
+    assert around is not None
+    assert around.gain_interval is not None
+    assert found.interval is not None
+    assert sum(found.interval) / 2 == pytest.approx(found.expected)
+    assert sum(around.gain_interval) / 2 == pytest.approx(around.gain)
+    assert around.gain == pytest.approx(found.expected - around.present_value)
+    lines = summary(found)
+    assert f"{100 * found.expected:.4g} per 100 customers [" in lines[0]
+    less = f"That is {100 * found.value:.4g} minus {100 * found.overestimate:.2g}, because the best of many"
+    assert lines[1].startswith(less)
+    content = found.to_json()
+    assert content["expected"] == content["value"] - content["overestimate"]
+    kept = best_offer(boot.model, MARGINS, counts=boot, present=found.offer)
+    assert (kept.overestimate, kept.expected) == (0.0, kept.value)  # nothing was chosen from many
+    alone = best_offer(boot.model, MARGINS, counts=boot, must=["tea"], at_most=1, present=("pie",))
+    assert alone.overestimate < 1e-9
 
 
 def test_intervals_need_the_models_own_counts() -> None:

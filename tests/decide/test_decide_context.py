@@ -28,7 +28,6 @@ from rankstream.cli.app import make_app
 from rankstream.cli.markets import decision_lines
 from rankstream.decide import best_offer
 from rankstream.decide import intervals as uncertainty
-from rankstream.decide.best import Budget
 from rankstream.decide.context import Nearness, context_of, nearness
 from rankstream.decide.decision import Units, change_lines, summary
 from rankstream.decide.engines import selection as engines
@@ -150,13 +149,16 @@ def test_the_gain_has_the_interval_of_a_difference_between_replicates() -> None:
     problem = found.problem
     now = float(values(problem, [mask_of(problem, ("tea", "pie"))])[0])
     assert around.present_value == pytest.approx(now)
-    assert around.gain == pytest.approx(found.value - now)
+    assert 0.0 < found.overestimate < found.value - now
+    assert found.expected == found.value - found.overestimate
+    assert around.gain == pytest.approx(found.expected - now)
     best, present = found.offer_mask, mask_of(problem, ("tea", "pie"))
     for change, ends in [(around.changes[0], around.changes[0].interval), (None, around.gain_interval)]:
         after = best if change is None else mask_of(problem, change.offer)
         drawn = np.array([np.subtract(*values(problem, [after, present], model)) for model in boot.models])
         gain = float(np.subtract(*values(problem, [after, present])))
         reach = stdtrit(11, 0.95) * np.hypot(drawn.std(ddof=1), drawn.mean() - gain)
+        gain -= found.overestimate if change is None else 0.0
         assert ends == pytest.approx((gain - reach, gain + reach))
     text = "\n".join(summary(found))
     assert "compared with the present offer" in text or "This is the present offer." in text
@@ -401,7 +403,8 @@ def test_an_explanation_takes_no_time_after_the_budget(monkeypatch: pytest.Monke
 def test_too_little_time_for_intervals_is_said(shop: Path) -> None:
     done = decide(shop, "--budget", 0)
     assert done.exit_code == 0
-    assert re.search(r"No intervals: the refits did not finish in time\. Try --budget [1-9]\d*0\.", done.stderr)
+    words = r"No intervals, nor a correction .*: the refits did not finish in time\. Try --budget [1-9]\d*0\."
+    assert re.search(words, done.stderr)
 
 
 def test_the_time_that_intervals_need_is_measured(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -422,5 +425,8 @@ def test_the_time_that_intervals_need_is_measured(shop: Path, monkeypatch: pytes
 
 
 def test_a_budget_ends_when_whoever_watches_has_had_enough() -> None:
-    assert seconds_left(Budget(10.0, unwatched)) > 9.0
-    assert seconds_left(Budget(10.0, Deadline(inf, timeout=0.0))) <= 0.0
+    late = Deadline(inf, timeout=0.0)
+    assert not Deadline(10.0)("so far")
+    assert Deadline(10.0, watch=late)("so far")
+    assert seconds_left(Deadline(10.0)) > 9.0
+    assert seconds_left(Deadline(10.0, watch=late)) <= 0.0

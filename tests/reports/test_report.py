@@ -22,6 +22,7 @@ from rankstream.data.drift import DriftReport
 from rankstream.data.item_changes import ItemMovement
 from rankstream.decide import best_offer
 from rankstream.decide.decision import Units
+from rankstream.decide.intervals import MIN_REPLICATES, REPLICATES
 from rankstream.estimation.intervals import Share
 from rankstream.models.answers import Substitution
 from rankstream.models.entropy.saved_fit import saved_fit
@@ -285,8 +286,26 @@ def test_advice_names_the_gain_and_how_sure_it_is() -> None:
     gain = decision["context"]["gain"]
     assert kinds["Best offer"][2] == f"{100 * gain:+.3g}"
     assert "clear gain" in kinds["Best offer"][3]
-    assert gain == pytest.approx(decision["value"] - decision["context"]["present_value"])
+    assert gain == pytest.approx(decision["expected"] - decision["context"]["present_value"])
+    assert f"the best offer earns {100 * decision['expected']:.4g} per 100 customers [" in " ".join(advice.sentences)
     assert "Today's offer: tea." in advice.sentences
+
+
+def test_a_report_has_intervals_however_small_its_budget() -> None:
+    """Five refits take place in any case; until they did, a large shop's report said "certainty not estimated"."""
+    offers = Assortments([("tea", "pie", "no"), ("tea", "no"), ("pie", "no")])
+    counts = ChoiceCounts(offers, [50, 30, 20, 70, 30, 50, 50])
+    model = estimate(counts, method="mnl").model
+    for budget, refits in ((0.0, MIN_REPLICATES), (1e9, REPLICATES)):
+        margins = {"tea": 1.0, "pie": 4.0}
+        page = report(model, counts, margins=margins, rivals=None, present=("tea",), budget=budget)
+        assert page.content["decision"]["context"]["refits"] == refits
+        assert page.content["decision"]["interval"] is not None
+        (table,) = page.sections[0].parts
+        assert isinstance(table, TableBlock)
+        assert not any("not estimated" in row[3] for row in table.rows)
+    plain = report(model, counts, margins=margins, rivals=None, intervals="None were asked for.")
+    assert plain.content["decision"]["context"]["refits"] == 0
 
 
 def test_findings_are_three_to_five_and_each_says_how_sure_it_is(made: tuple[Path, Any]) -> None:

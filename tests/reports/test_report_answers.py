@@ -117,8 +117,9 @@ def test_the_section_of_the_best_offer_has_its_numbers(monkeypatch: pytest.Monke
     monkeypatch.setattr(findings, "summary", lambda *_: ["in short"])
     monkeypatch.setattr(findings, "explanation", lambda *_: ["the same again", "why", "and why not"])
     decision: Any = SimpleNamespace(
-        offer=("tea", "pie"), value=1.5, by_size={1: 1.0, 2: 1.5, 3: 1.25}, shares={"no": 0.2, "tea": 0.5, "pie": 0.3},
-        runners_up=[SimpleNamespace(offer=("tea",), value=1.0), SimpleNamespace(offer=("tea", "rum"), value=0.875)],
+        offer=("tea", "pie"), value=1.625, overestimate=0.125, by_size={1: 1.0, 2: 1.5, 3: 1.25},
+        shares={"no": 0.2, "tea": 0.5, "pie": 0.3},
+        runners_up=[SimpleNamespace(offer=("tea",), value=1.125), SimpleNamespace(offer=("tea", "rum"), value=1.0)],
     )  # fmt: skip
     section = findings.offer_section(decision, Units())
     assert section.sentences == ("in short", "why", "and why not")

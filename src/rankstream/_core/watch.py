@@ -104,7 +104,8 @@ class Deadline:
     """A watch that stops a fit after ``seconds``, or once ``interrupts`` has an entry.
 
     ``tell`` receives the current step and the fraction of the time that has passed. ``stopped`` is True once a step
-    was told to stop. ``clock`` may count processor time; ``timeout`` limits the wall-clock time as well.
+    was told to stop. ``clock`` may count processor time; ``timeout`` limits the wall-clock time as well; another
+    ``watch`` may end it, too.
     """
 
     seconds: float
@@ -112,6 +113,7 @@ class Deadline:
     tell: Progress | None = None
     clock: Callable[[], float] = monotonic
     timeout: float = inf
+    watch: Watch = unwatched
     stopped: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -124,6 +126,7 @@ class Deadline:
             used = max(passed / max(self.seconds, 1e-9), waited / max(self.timeout, 1e-9))
             self.tell(text, min(1.0, used))
         enough = bool(self.interrupts) or passed >= share * self.seconds or waited >= share * self.timeout
+        enough = enough or self.watch(text, share)
         self.stopped |= enough
         return enough
 
@@ -132,7 +135,7 @@ class Deadline:
         if self.interrupts:
             return 0.0
         passed, waited = self.clock() - self.start, monotonic() - self.wall_start
-        return min(share * self.seconds - passed, share * self.timeout - waited)
+        return min(share * self.seconds - passed, share * self.timeout - waited, seconds_left(self.watch, share))
 
 
 @contextmanager

@@ -136,7 +136,8 @@ def decide(
 
                 spent, refits = process_seconds() - began, found.context.refit_seconds
                 needed = 10 * ceil((spent + (refits or 2.0 * spent)) / (10.0 * PART_FOR_REFITS))
-                print_note(f"No intervals: the refits did not finish in time. Try --budget {needed}.")
+                less = "nor a correction for being the best of many offers"
+                print_note(f"No intervals, {less}: the refits did not finish in time. Try --budget {needed}.")
     show(found, as_json, loaded.about, currency)
     if plot is not None:
         draw(found.best if safe else found.decision if next_one else found, plot)
@@ -240,10 +241,11 @@ def show(found: Any, as_json: bool, about: dict[str, Any], currency: str = "") -
     if isinstance(found, Decision):
         changes, sizes = change_lines(found, units), found.by_size if found.knows_sizes else {}
         lines += [*changes, *([""] if changes else []), *summary(found, units)]
-        lines += [f"  {units.amount(runner.value)}  {named(runner.offer)}" for runner in found.runners_up[1:]]
+        for runner in found.runners_up[1:]:
+            lines.append(f"  {units.amount(runner.value - found.overestimate)}  {named(runner.offer)}")
         lines += ["", *explanation(found, units)[1:]]
         values = ", ".join(f"{size}: {units.customers * value:.4g}" for size, value in sizes.items())
-        lines += [f"\nBest value by number of items: {values}."] if len(sizes) > 1 else []
+        lines += [f"\nBest value by number of items, by the model: {values}."] if len(sizes) > 1 else []
     else:
         lines.append(str(found))
     told = {"warnings": list(map(shell_words, fit_warnings(about))), "interval_name": interval_words(about)}

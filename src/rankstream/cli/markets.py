@@ -250,7 +250,7 @@ def decision_lines(rows: dict[str, dict[str, Any]], currency: str) -> list[str]:
         if "error" in row:
             continue
         around = row.get("context") or {}
-        worth = f"{units.amount(row['value'])}{units.ends(row.get('interval'))}"
+        worth = f"{units.amount(row['expected'])}{units.ends(row.get('interval'))}"
         gain = "" if around.get("gain") is None else units.change(around["gain"]) + units.ends(around["gain_interval"])
         offer = ", ".join(map(shown, row["offer"])) + ("" if row["proven"] else " (not proven best)")
         far = (around.get("nearness") or {}).get("is_extrapolation")

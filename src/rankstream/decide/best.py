@@ -129,7 +129,7 @@ def decide(
     interval: float | None = 0.95,
 ) -> Decision:
     """Run ``best_offer`` for a checked problem."""
-    began, clock = perf_counter(), Budget(budget, watch or unwatched)
+    began, clock = perf_counter(), Deadline(budget, clock=process_seconds, watch=watch or unwatched)
     refits = counts is not None and interval is not None
     part = until(clock, PART_FOR_SEARCH) if refits and isinstance(counts, ChoiceCounts) else clock
     answer = solve(problem, max(top, 2) if refits else top, seconds_left(part), seed, part)
@@ -145,21 +145,6 @@ def decide(
 
         decision = with_interval(decision, counts, interval, seed, top, clock)
     return replace(decision, seconds=perf_counter() - began)
-
-
-class Budget:
-    """A watch that stops after some CPU seconds of the process, or when another watch stops."""
-
-    def __init__(self, seconds: float, watch: Watch) -> None:
-        self.clock, self.watch = Deadline(seconds, clock=process_seconds), watch
-
-    def __call__(self, text: str, share: float = 1.0) -> bool:
-        """Whether to stop (see ``Watch``)."""
-        return self.clock(text, share) or self.watch(text, share)
-
-    def left(self, share: float = 1.0) -> float:
-        """Return the seconds left (see ``seconds_left``)."""
-        return min(self.clock.left(share), seconds_left(self.watch, share))
 
 
 def _decision(problem: OfferProblem, answer: EngineAnswer) -> Decision:

@@ -28,7 +28,7 @@ class Context:
     present_shown : float or None
         How often it was shown; None without counts.
     gain, gain_interval : float, and pair of floats or None
-        The value of the decision minus that of the present offer, and its interval.
+        The expected value of the decision minus the value of the present offer, and its interval.
     changes : tuple of OfferChange
         The best feasible single changes to the present offer, best first.
     unvalued : int

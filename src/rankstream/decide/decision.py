@@ -47,7 +47,10 @@ class Decision:
     offer : tuple of items
         The items to show, without the no-choice item; ``menu`` includes it.
     value : float
-        The expected margin per customer, minus listing costs.
+        The expected margin per customer, minus listing costs, by the model.
+    overestimate : float
+        By how much that is overestimated on average, as the offer is the best of many; measured by the refits behind
+        intervals, 0 without them and for the present offer.
     bound : float
         No feasible offer is worth more.
     proven : bool
@@ -63,7 +66,7 @@ class Decision:
     problem : OfferProblem
         Model, margins and constraints.
     interval : pair of floats or None
-        The ends of an interval of the value, if counts were given.
+        The ends of an interval of the expected value, if counts were given.
     lead : Lead or None
         The lead over the runner-up, if counts were given.
     sizes : dict, or callable that returns it
@@ -88,6 +91,12 @@ class Decision:
     sizes: dict[int, float] | Callable[[], dict[int, float]] = field(default_factory=dict, repr=False)
     sizes_quick: bool = field(default=False, repr=False)
     context: Context | None = field(default=None, repr=False)
+    overestimate: float = 0.0
+
+    @property
+    def expected(self) -> float:
+        """The value to expect: that by the model, minus its overestimate. Intervals are around it."""
+        return self.value - self.overestimate
 
     @property
     def menu(self) -> tuple[Label, ...]:
@@ -128,6 +137,8 @@ class Decision:
         content: dict[str, Any] = {
             "offer": [str(item) for item in self.offer],
             "value": self.value,
+            "overestimate": self.overestimate,
+            "expected": self.expected,
             "bound": self.bound,
             "proven": self.proven,
             "engine": self.engine,
@@ -199,7 +210,11 @@ PER_100 = Units()
 
 def summary(found: Decision, units: Units = PER_100) -> list[str]:
     """Summarise a decision: the offer and its value, the present offer, how near the data are, and the proof."""
-    lines = [f"Best according to the model: {named(found.offer)}: {units.per(found.value)}{units.ends(found.interval)}"]
+    worth = f"{units.per(found.expected)}{units.ends(found.interval)}"
+    lines = [f"Best according to the model: {named(found.offer)}: {worth}"]
+    if units.amount(found.value) != units.amount(found.expected):
+        less = f"{units.amount(found.value)} minus {units.amount(found.overestimate, '.2g')}"
+        lines.append(f"That is {less}, because the best of many offers is overestimated.")
     around = found.context
     if around is not None and around.present is not None:
         same = set(around.present) == set(found.offer)

@@ -7,7 +7,7 @@ import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label, Mask
-from rankstream._core.watch import Deadline, Watch
+from rankstream._core.watch import Deadline, Watch, unwatched
 from rankstream.columns.data import Limits
 from rankstream.columns.master import Region
 from rankstream.columns.plausible import PlausibleModels, plausible_models
@@ -146,11 +146,7 @@ def safe_offer(
     problem = make_problem(fitted, margins, **constraints)
     if too_many := most_decided(problem):
         raise ValueError(f"A safe offer can decide about {too_many}: use must= or never= for some.")
-    deadline = Deadline(number_between("budget", budget, 0.0))
-
-    def enough(text: str, share: float = 1.0) -> bool:
-        return deadline(text, share) or (watch is not None and watch(text, share))
-
+    enough = Deadline(number_between("budget", budget, 0.0), watch=watch or unwatched)
     cases = _WorstCases(problem, plausible_models(counts, region, tolerance, confidence, seed=seed), accuracy, enough)
     return _search(problem, cases, max_scenarios, decide(problem, 1, budget, seed, watch))
 

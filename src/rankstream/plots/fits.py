@@ -181,7 +181,7 @@ def runners_up(found: Decision, axes: "Axes") -> "Axes":
             face = colour if inside or same else "none"
             axes.scatter(column, row, s=130 if inside or not same else 14, facecolor=face, edgecolor=colour, zorder=2)
     ends = "" if found.interval is None else f" [{found.interval[0]:.3g}, {found.interval[1]:.3g}]"
-    labels = [f"{value:.4g}{ends if not row else ''}" for row, (_, value) in enumerate(rows)]
+    labels = [f"{value - found.overestimate:.4g}{ends if not row else ''}" for row, (_, value) in enumerate(rows)]
     axes.set_yticks(range(len(rows)), labels)
     axes.set_xticks(range(len(used)), [names[item] for item in used], rotation=45, ha="right", rotation_mode="anchor")
     axes.set_axisbelow(True)

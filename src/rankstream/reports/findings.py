@@ -145,7 +145,7 @@ def offer_section(found: Decision, units: Units) -> Section:
     rows = [
         (
             differences(found.offer, offer) if place else joined(offer, len(offer)),
-            units.amount(value),
+            units.amount(value - found.overestimate),
             units.amount(found.value - value, ".3g") if place else "",
         )
         for place, (offer, value) in enumerate(
@@ -161,7 +161,7 @@ def offer_section(found: Decision, units: Units) -> Section:
             (str(size), units.amount(value), "" if np.isnan(less) else units.change(value - less))
             for (size, value), less in zip(sizes.items(), before, strict=True)
         ]
-        shown = table("The best value for each number of items", ("items", per, "one more adds"), worth)
+        shown = table("The best value for each number of items, by the model", ("items", per, "one more adds"), worth)
         values = [{"size": size, "value": value, "chosen": size == len(found.offer)} for size, value in sizes.items()]
         parts.append(Chart("sizes", "The value of shelf space", values, shown))
     shares = table(

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from rankstream._core.files import write_whole
 from rankstream._core.terminal import plural
 from rankstream._core.version import VERSION
-from rankstream._core.watch import Progress, Watch, unwatched
+from rankstream._core.watch import Deadline, Progress, Watch, process_seconds, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import DriftReport, drift_report
 from rankstream.data.observations import observed
 from rankstream.data.readers.reading import Reading
-from rankstream.decide.best import best_offer
+from rankstream.decide.best import PART_FOR_SEARCH, best_offer
 from rankstream.decide.decision import Units
+from rankstream.decide.intervals import MIN_REPLICATES, PART_FOR_REFITS, REPLICATES
 from rankstream.estimation.intervals import Bootstrap
 from rankstream.models.entropy.fit import fit_max_entropy
 from rankstream.models.entropy.saved_fit import saved_fit
@@ -106,7 +107,7 @@ def report(
     top : int
         How many customer types.
     budget : float
-        CPU seconds for the best offer and its intervals.
+        CPU seconds for the best offer and its intervals; five refits for these take place in any case.
     seed : int
         Seed for folds, searches and refits.
     progress : callable, optional
@@ -132,11 +133,11 @@ def report(
     curves = answers.curves()
     decision = None
     if margins is not None or constraints.get("costs") is not None:
-        data = intervals if isinstance(intervals, Bootstrap) else choices
-        level = None if isinstance(intervals, str) else 0.95
+        data: Any = choices if isinstance(intervals, str) else intervals or _refits(model, choices, budget, seed)
         decision = best_offer(
-            model, margins, top=3, budget=budget, counts=data, interval=level, seed=seed, watch=watch, **constraints
-        )
+            model, margins, top=3, budget=PART_FOR_SEARCH * budget, counts=data,
+            interval=None if isinstance(intervals, str) else 0.95, seed=seed, watch=watch, **constraints,
+        )  # fmt: skip
     drift, reason = _drift(reading)
     units, warnings = Units(currency=currency), fit_warnings(model.about)
     compared = _compared(model, choices, rivals, folds, seed, progress)
@@ -188,6 +189,15 @@ def combine(reports: Mapping[str, Report], title: str, units: Units, errors: Map
     rows += [(name, "no report", reason) for name, reason in errors.items()]
     index = table("Markets", ("market", "visits", "best gain per 100 customers"), rows)
     return render("report.html", pages=list(reports.values()), title=title, index=index)
+
+
+def _refits(model: Any, choices: ChoiceCounts, budget: float, seed: int) -> Bootstrap:
+    """Refit the model as often as an interval needs, whatever the time that takes, and more often if there is time."""
+    clock = Deadline((PART_FOR_REFITS - PART_FOR_SEARCH) * budget, clock=process_seconds)
+    return Bootstrap(
+        choices, method_of(model), REPLICATES, seed, model=model,
+        watch=lambda done, _: done >= MIN_REPLICATES and clock("refits"),
+    )  # fmt: skip
 
 
 def _drift(reading: Reading | None) -> tuple[DriftReport | None, str]:

@@ -92,7 +92,7 @@ def _prices(curves: Mapping[Label, Mapping[float, Any]]) -> list[str]:
 def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()) -> Section:
     """Return what to do, with the gain against today's offer: single changes first, then the best offer overall."""
     around = found.context
-    value = f"the best offer earns {units.per(found.value)}{units.ends(found.interval)}"
+    value = f"the best offer earns {units.per(found.expected)}{units.ends(found.interval)}"
     if around is None or around.present is None:
         return Section("advice", "What to do", (*warnings, f"According to the model, {value}: {named(found.offer)}."))
     sentences = [*warnings, f"According to the model, today's offer earns {units.per(around.present_value)}; {value}."]
