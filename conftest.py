@@ -85,7 +85,9 @@ def _measures_coverage(config: pytest.Config) -> bool:
 
 def _runs_known_lines(item: pytest.Item) -> bool:
     """Whether other tests run the same lines in less time; kernels leave a trace in the uncompiled run alone."""
-    if item.path.suffix == ".md" or item.get_closest_marker("slow") or item.path.parent.name == "project":
+    if item.path.suffix == ".md" or item.path.parent.name == "project":
+        return True
+    if any(item.get_closest_marker(name) for name in ("slow", "server")):
         return True
     is_property: bool = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     return is_property and IS_COMPILED

@@ -21,15 +21,15 @@ needs_browser = [
     pytest.mark.skipif(CHROMIUM is None, reason="There is no Chromium: make browser installs it."),
 ]
 MISSING = "/markets/none"
-SIZES = [(width, scheme) for width in (390, 1280) for scheme in ("light", "dark")]
+WIDTHS = (390, 1280)
 
 
 class Seen:
     """A page of a browser, with what it said and asked for."""
 
-    def __init__(self, browser: Any, url: str, width: int = 1280, scheme: str = "light") -> None:
+    def __init__(self, browser: Any, url: str, width: int = 1280) -> None:
         self.url, self.said, self.hosts = url, [], set()
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.context = browser.new_context(viewport={"width": width, "height": 900})
         self.context.set_default_timeout(1000 * LONG)
         self.page = self.context.new_page()
         self.page.on("console", lambda message: self.said.append(message.text))
@@ -115,8 +115,15 @@ def axe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         return file.read().decode()
 
 
+CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
+
+
 def findings(page: Any, axe: str) -> list[str]:
+    """What keeps somebody from using a page; in the dark colours alone differ."""
     page.evaluate(axe)
-    found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+    found = []
+    for scheme, rules in (("dark", CONTRAST), ("light", {})):
+        page.emulate_media(color_scheme=scheme)
+        found += page.evaluate("(rules) => axe.run(rules)", rules | {"resultTypes": ["violations"]})["violations"]
     serious = [one for one in found if one["impact"] in ("serious", "critical")]
     return [f"{one['id']}: {json.dumps([node['html'][:200] for node in one['nodes'][:3]])}" for one in serious]

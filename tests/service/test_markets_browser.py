@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from browser_pages import SIZES, Seen, axe, browser, findings, needs_browser
+from browser_pages import WIDTHS, Seen, axe, browser, findings, needs_browser
 from html_pages import HOSTILE
 from local_service import CAFE
 from service import Served
@@ -143,9 +143,9 @@ def test_files_that_are_refused_say_why(seen: Seen, tmp_path: Path) -> None:
     seen.said = [text for text in seen.said if "422" not in text]  # which the browser notes of refused files
 
 
-@pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_everybody_can_use_the_list(browser: Any, served: Served, axe: str, width: int, scheme: str) -> None:
-    seen = Seen(browser, served.url, width, scheme)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_everybody_can_use_the_list(browser: Any, served: Served, axe: str, width: int) -> None:
+    seen = Seen(browser, served.url, width)
     page = opened(seen)
     page.evaluate(DROP, ["choices.csv", "offered,chosen\ntea;pie,tea\ntea;pie,pie\n"])
     page.locator("#account .lead").wait_for()

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from browser_pages import MISSING, SIZES, TABS, Seen, answered, axe, browser, findings, needs_browser, shares, show
+from browser_pages import MISSING, TABS, WIDTHS, Seen, answered, axe, browser, findings, needs_browser, shares, show
 from html_pages import HOSTILE
 from local_service import CAFE
 from rankstream.cli import main
@@ -45,8 +45,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, s
 def see(browser: Any, served: tuple[Served, str]) -> Iterator[Callable[..., Seen]]:
     made: list[Seen] = []
 
-    def make(width: int = 1280, scheme: str = "light", has_token: bool = True) -> Seen:
-        made.append(Seen(browser, served[0].url, width, scheme))
+    def make(width: int = 1280, has_token: bool = True) -> Seen:
+        made.append(Seen(browser, served[0].url, width))
         if has_token:
             made[-1].log_in(served[1])
         return made[-1]
@@ -456,9 +456,9 @@ def test_without_scripts_everything_can_be_read(browser: Any, served: tuple[Serv
     context.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [*SIZES, (2560, "light")])
-def test_nothing_is_wider_than_the_screen(see: Callable[..., Seen], width: int, scheme: str) -> None:
-    seen = see(width, scheme)
+@pytest.mark.parametrize("width", [*WIDTHS, 2560])
+def test_nothing_is_wider_than_the_screen(see: Callable[..., Seen], width: int) -> None:
+    seen = see(width)
     for path in ("/", "/markets/cafe", "/markets/odd", MISSING):
         page = seen.open(path)
         for tab in TABS if path.startswith("/markets/") and path != MISSING else ("",):
@@ -467,8 +467,11 @@ def test_nothing_is_wider_than_the_screen(see: Callable[..., Seen], width: int, 
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, tab)
         cells = page.locator("#answer tbody th:visible").all()
         assert all(cell.bounding_box()["width"] >= 70 for cell in cells)  # a name is not a column of letters
-        dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 26)"
-        assert dark == (scheme == "dark")
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)
+            dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 26)"
+            assert dark == (scheme == "dark")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, scheme)
     seen.said = [text for text in seen.said if "404" not in text]  # there is no market 'none'
 
 
@@ -500,9 +503,20 @@ def test_no_box_scrolls_within_the_page_on_a_phone(see: Callable[..., Seen]) -> 
             assert page.evaluate(SCROLLING) == [], (path, tab)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_use_the_pages(see: Callable[..., Seen], axe: str, scheme: str) -> None:
-    seen = see(390, scheme)
+def test_colours_are_looked_at_in_light_and_dark(browser: Any, axe: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    for scheme in ("light", "dark"):
+        page.set_content(
+            f"<html lang=en><title>x</title><style>@media (prefers-color-scheme: {scheme}) {{ p {{ color: #ddd }} }}"
+            "</style><main><h1>x</h1><p>pale</p></main>"
+        )
+        assert [one.partition(":")[0] for one in findings(page, axe)] == ["color-contrast"], scheme
+    context.close()
+
+
+def test_everybody_can_use_the_pages(see: Callable[..., Seen], axe: str) -> None:
+    seen = see(390)
     for path in ("/login", "/", "/markets/cafe", "/markets/odd"):
         page = seen.open(path)
         for tab in TABS if path.startswith("/markets/") else ("",):
@@ -512,8 +526,7 @@ def test_everybody_can_use_the_pages(see: Callable[..., Seen], axe: str, scheme:
             assert findings(page, axe) == [], (path, tab)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_read_a_report(browser: Any, axe: str, tmp_path: Path, scheme: str) -> None:
+def test_everybody_can_read_a_report(browser: Any, axe: str, tmp_path: Path) -> None:
     choices, model, report = (str(tmp_path / name) for name in ("choices.jsonl", "model.json", "report.html"))
     Path(choices).write_text("".join(json.dumps(one) + "\n" for one in ODD))
     for words in (
@@ -523,7 +536,7 @@ def test_everybody_can_read_a_report(browser: Any, axe: str, tmp_path: Path, sch
         with pytest.raises(SystemExit) as ended:
             main(words)
         assert not ended.value.code
-    seen = Seen(browser, "file://", 390, scheme)
+    seen = Seen(browser, "file://", 390)
     page = seen.open(report)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.locator("figure svg").first.wait_for()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from browser_pages import SIZES, TABS, Seen, answered, axe, browser, findings, needs_browser, shares, show
+from browser_pages import TABS, WIDTHS, Seen, answered, axe, browser, findings, needs_browser, shares, show
 from kiosk import LEVELS, SHOP
 from rankstream.service.processes.item_list import key_of
 from service import Served
@@ -127,9 +127,9 @@ def test_without_scripts_prices_are_read_as_well(browser: Any, kiosk: Served) ->
     context.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_a_page_with_prices_fits_on_the_screen(browser: Any, kiosk: Served, width: int, scheme: str) -> None:
-    seen = Seen(browser, kiosk.url, width, scheme)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_page_with_prices_fits_on_the_screen(browser: Any, kiosk: Served, width: int) -> None:
+    seen = Seen(browser, kiosk.url, width)
     page = seen.open("/markets/kiosk")
     for tab in TABS:
         show(page, tab)
@@ -137,9 +137,8 @@ def test_a_page_with_prices_fits_on_the_screen(browser: Any, kiosk: Served, widt
     seen.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_choose_prices(browser: Any, kiosk: Served, axe: str, scheme: str) -> None:
-    seen = Seen(browser, kiosk.url, 390, scheme)
+def test_everybody_can_choose_prices(browser: Any, kiosk: Served, axe: str) -> None:
+    seen = Seen(browser, kiosk.url, 390)
     page = seen.open("/markets/kiosk")
     for tab in TABS:
         show(page, tab)
