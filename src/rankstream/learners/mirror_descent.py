@@ -154,8 +154,11 @@ class DualAveraging(_Stepper):
         pull = distance.pull(played.vertex, played.dual, played.frequencies)
         pulls = state.pulls + played.weight * pull
         squares = state.squares + self.round_weight(played.number + 1) ** 2
-        firmness = distance.smoothing * played.sums.total_weight
-        firmness += self.firmness(distance) * sqrt(squares)
+        return self.lead(distance, pulls, squares, played.sums.total_weight)
+
+    def lead(self, distance: Distance, pulls: Vec, squares: float, total_weight: float) -> Averaged:
+        """Return the state in which the leader for these sums is played."""
+        firmness = distance.smoothing * total_weight + self.firmness(distance) * sqrt(squares)
         return Averaged(distance.prox(pulls * (-1.0 / firmness)), pulls, squares)
 
     def firmness(self, distance: Distance) -> float:

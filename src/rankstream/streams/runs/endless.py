@@ -18,7 +18,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.vertex_kernels import add_choices
 from rankstream.distances import observation_weights
 from rankstream.learners import DualAveraging
-from rankstream.learners.mirror_descent import Averaged, Moved
+from rankstream.learners.mirror_descent import Moved
 from rankstream.oracles import QuickOracle
 from rankstream.oracles.search.local import hurried
 from rankstream.solver.loop import Solver, State
@@ -76,9 +76,7 @@ def reweigh(solver: Solver, state: State, weights: Iterable[float]) -> tuple[Sol
 def _learner(solver: Solver, state: State, ratio: Vec) -> Any:
     learner, distance, before = solver.learner, solver.distance, state.learner
     if isinstance(learner, DualAveraging):
-        pulls = before.pulls * ratio
-        firmness = learner.firmness(distance) * float(np.sqrt(before.squares))
-        return Averaged(distance.prox(pulls * (-1.0 / firmness)), pulls, before.squares)
+        return learner.lead(distance, before.pulls * ratio, before.squares, state.sums.total_weight)
     dual = distance.prox(-before.image * ratio)
     return Moved(dual, distance.mirror(dual), learner.step_size(distance))  # type: ignore[attr-defined]
 

@@ -209,11 +209,8 @@ def _larger_learner(solver: Solver, larger: Solver, before: State, after: State)
         image = _larger_image(solver, distance, before)
         step = learner.step_size(distance) if isinstance(learner, MirrorDescent) else state.step
         return Moved(distance.prox(-image), image, step)
-    if isinstance(state, Averaged):
-        pulls = _wider(distance, state.pulls, size, 0.0)
-        firmness = distance.smoothing * after.sums.total_weight
-        firmness += solver.learner.firmness(distance) * float(np.sqrt(state.squares))  # type: ignore[attr-defined]
-        return Averaged(distance.prox(pulls * (-1.0 / firmness)), pulls, state.squares)
+    if isinstance(learner, DualAveraging) and isinstance(state, Averaged):
+        return learner.lead(distance, _wider(distance, state.pulls, size, 0.0), state.squares, after.sums.total_weight)
     if isinstance(learner, FollowTheLeader):
         return distance.respond(after.sums.mean_vertex, after.sums.mean_frequencies)
     if isinstance(learner, NaiveFrankWolfe):
