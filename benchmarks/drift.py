@@ -36,7 +36,7 @@ def switch(seed: int) -> tuple[list[int], Vec]:
     market, other = simulate.market(seed), simulate.market(1000 + seed)
     offers, random = market.assortments, np.random.default_rng(seed)
     detector = ChangeDetector(offers)
-    own, plain, counts = detector.settings, endless(detector.served.solver), ChoiceCounts(offers)
+    own, plain, counts = detector.settings, endless(detector.published.solver), ChoiceCounts(offers)
     errors, done = [], 0
     truths = (market.frequencies(), other.truth.probabilities(offers))
     for truth, until in ((truths[0], BEFORE), *((truths[1], BEFORE + later) for later in LATER)):
@@ -45,7 +45,7 @@ def switch(seed: int) -> tuple[list[int], Vec]:
         for block in np.array_split(records, len(records) // own.block):
             counts.observe_coordinates(block)
             advance(plain, counts, own.memory, own.rounds)
-        errors.append([error(run, truth) for run in (detector.served, detector.fast, plain)])
+        errors.append([error(run, truth) for run in (detector.published, detector.fast, plain)])
         done = until
     return [alarm.record - BEFORE for alarm in detector.alarms], np.array(errors)
 

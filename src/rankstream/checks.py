@@ -79,12 +79,12 @@ def _check_potential(distance: Distance, samples: _Samples) -> None:
     for slope, nearest, potential in zip(samples.slopes, samples.duals[1:], samples.potentials[1:], strict=True):
         value = float(slope @ nearest) + potential
         gradient = slope + distance.mirror(nearest)
-        room = SLACK * (1.0 + float(np.abs(slope).max()) + abs(value))
+        slack = SLACK * (1.0 + float(np.abs(slope).max()) + abs(value))
         for dual, dual_potential in zip(samples.duals, samples.potentials, strict=True):
             better = float(slope @ dual) + dual_potential
-            _require(value <= better + room, f"prox is not optimal: {value} where {better} is possible.")
+            _require(value <= better + slack, f"prox is not optimal: {value} where {better} is possible.")
             if distance.mirror_bound < np.inf:
-                _require(float(gradient @ (dual - nearest)) >= -room, "prox is not optimal to first order.")
+                _require(float(gradient @ (dual - nearest)) >= -slack, "prox is not optimal to first order.")
     for dual, value in zip(samples.duals, samples.potentials, strict=True):
         _require(value >= least - SLACK, "start is not a dual of least potential.")
         _require(value - least <= width * (1 + SLACK) + SLACK, f"width {width} is less than {value - least}.")
@@ -220,10 +220,10 @@ def check_oracle(oracle: Oracle, assortments: Assortments, seed: int = 0) -> Non
         ranking = np.asarray(answer.ranking).tolist()
         _require(sorted(ranking) == list(range(assortments.n_items)), f"{ranking} is not a ranking of all items.")
         true = float(costs @ assortments.vertex(answer.ranking))
-        room = 1e-9 * (1e-9 + float(np.abs(costs).sum()))
-        _require(abs(answer.value - true) <= room, f"the value is {answer.value}, but the ranking costs {true}.")
+        slack = 1e-9 * (1e-9 + float(np.abs(costs).sum()))
+        _require(abs(answer.value - true) <= slack, f"the value is {answer.value}, but the ranking costs {true}.")
         _require(answer.bound <= answer.value, f"the bound {answer.bound} exceeds the value {answer.value}.")
         if assortments.n_items <= 7:
             least = min(float(costs @ assortments.vertex(order)) for order in permutations(range(assortments.n_items)))
-            _require(answer.bound <= least + room, f"the bound {answer.bound} exceeds the minimum {least}.")
+            _require(answer.bound <= least + slack, f"the bound {answer.bound} exceeds the minimum {least}.")
         _require(oracle.cheapest(costs).value == answer.value, "the same costs have another value the second time.")

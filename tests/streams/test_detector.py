@@ -83,9 +83,9 @@ def test_records_are_scored_before_they_are_seen() -> None:
     before = detector._log_ratio.copy()
     assert (before == 0.0).all()
     detector.observe_coordinates(draw(OTHER, 9))
-    assert detector.served.state.round == 0
+    assert detector.published.state.round == 0
     detector.observe(OFFERS.offers[0], OFFERS.offers[0][0])
-    assert detector.served.state.round == detector.fast.state.round == 5
+    assert detector.published.state.round == detector.fast.state.round == 5
     assert detector.counts.observations == detector.records == 10
 
 
@@ -104,12 +104,12 @@ def test_how_records_are_batched_makes_no_difference() -> None:
 def test_it_grows() -> None:
     detector = ChangeDetector(OFFERS)
     detector.observe_coordinates(draw(MARKET.frequencies(), 3000))
-    rounds = detector.served.state.round
+    rounds = detector.published.state.round
     detector.extend([OFFERS.offers[0]])
     assert detector.assortments == OFFERS
     detector.extend([("item 1", "item 7", "nothing"), OFFERS.offers[1]])
     assert detector.assortments.n_offers == OFFERS.n_offers + 1
-    assert detector.served.state.round == rounds
+    assert detector.published.state.round == rounds
     assert not detector._log_ratio[OFFERS.n_coordinates :].any()
     detector.observe_coordinates(draw(MARKET.frequencies(), 1000))
     detector.observe([("item 1", "item 7", "nothing")] * 500, ["item 7"] * 500)
@@ -134,7 +134,7 @@ def test_a_resumed_detector_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     assert again.statistic == detector.statistic
     assert again.model == detector.model
     assert again.counts.tallies.tolist() == detector.counts.tallies.tolist()
-    checkpoint.save(path, detector.served.solver, detector.served.state)
+    checkpoint.save(path, detector.published.solver, detector.published.state)
     with pytest.raises(ValueError, match="without a change detector"):
         ChangeDetector.load(path)
 

@@ -136,7 +136,7 @@ def test_a_detector_that_grows_before_its_first_choice_keeps_the_order(monkeypat
     levels = PriceLevels({"tea": range(1, 9)})
     detector = rs.ChangeDetector(Assortments([(label, "no") for label in levels.labels], order=levels.order))
     detector.extend([("pie", "no")])
-    oracle = detector.served.solver.oracle
+    oracle = detector.published.solver.oracle
     assert isinstance(oracle, QuickOracle)
     assert detector.assortments.precedence.respects(oracle.start).all()
 

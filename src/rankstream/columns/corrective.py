@@ -97,7 +97,7 @@ class ColumnSearch:
                 lower, value = self.lower, guide.value(master.point, self._aim(master))
             self._record(master, master.count)
             near = value - lower <= min(enough, MAX_GAP_SHARE * value)
-            if self.converged or near or fruitless == self.finder.patience or self._is_stopped():
+            if self.converged or near or fruitless == self.finder.max_fruitless or self._is_stopped():
                 break
             if not moved:
                 master.refresh()

@@ -26,7 +26,7 @@ MakeOracle = Callable[[Assortments], Oracle]
 MIN_STATES_FOR_PAIRS = 2**23  # from here on, a query takes longer than reading and weighting columns of pairs
 PAIRS_PER_ITEM = 8  # the cheapest columns of pairs: weighting all of them would cost more time than it saves
 # rounds without progress after which a table or a search is done: estimates, by no benchmark
-TABLE_PATIENCE, SEARCH_PATIENCE = 2, 10
+MAX_FRUITLESS_QUERIES, MAX_FRUITLESS_SEARCHES = 2, 10
 
 
 class FoundColumns(NamedTuple):
@@ -60,7 +60,7 @@ class ColumnFinder:
         self._max_columns = PAIRS_PER_ITEM * n_items if length == 2 else n_items + 1
         self._beginnings = np.array(beginnings(assortments, length), dtype=np.int64).reshape(-1, length)
         self._turn, self._latest = 0, np.empty((0, n_items), dtype=np.int64)
-        self.patience = SEARCH_PATIENCE if isinstance(oracle, SearchOracle) else TABLE_PATIENCE
+        self.max_fruitless = MAX_FRUITLESS_SEARCHES if isinstance(oracle, SearchOracle) else MAX_FRUITLESS_QUERIES
         self._read = getattr(oracle, "cheapest_by_first" if length == 1 else "cheapest_by_first_pair", None)
 
     def __call__(self, costs: Vec, known: Codes | None = None) -> FoundColumns:

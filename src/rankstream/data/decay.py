@@ -244,8 +244,8 @@ class WindowCounts(ForgettingCounts):
             order = order[times[order] > self.now - self.reach]
             where, amounts, times = where[order], amounts[order], times[order]
         else:
-            room = self.reach - (amounts.sum() - np.cumsum(amounts))  # places in the window not used by later records
-            amounts = np.minimum(amounts, np.maximum(room, 0.0))
+            left = self.reach - (amounts.sum() - np.cumsum(amounts))  # places in the window not used by later records
+            amounts = np.minimum(amounts, np.maximum(left, 0.0))
         inside = amounts > 0.0
         self._where, self._amounts, self._times = where[inside], amounts[inside], times[inside]
         self._recount()

@@ -159,13 +159,13 @@ class PriceLevels:
             )
         value, prices = check_price(item, price), self.levels[item]
         ends = self.bins.get(item) or (prices[0], *((a + b) / 2.0 for a, b in pairwise(prices)), prices[-1])
-        room = PRICE_ROUNDING * max(ends[-1], 1.0)
-        if not ends[0] - room <= value <= ends[-1] + room:
+        slack = PRICE_ROUNDING * max(ends[-1], 1.0)
+        if not ends[0] - slack <= value <= ends[-1] + slack:
             raise ValueError(
                 f"The price {value:g} of {item!r} is outside its levels, which cover {ends[0]:g} to {ends[-1]:g}: "
                 "correct it, or give a level for it."
             )
-        return prices[bisect_left(ends[1:-1], value - room)]
+        return prices[bisect_left(ends[1:-1], value - slack)]
 
     def label(self, item: Label, price: Any) -> str:
         """Return the label of an item at the level that a price belongs to."""

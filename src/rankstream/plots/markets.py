@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rankstream.estimation.many.results import Markets
 
-COLUMNS = 4
+COLUMNS = 4  # of small multiples, so that names can be read
 MAX_NAMED_MARKETS = 8
 """Number of markets with a name on the map: those farthest from the centre."""
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#767676"  # distinct for colour-blind readers and in print
 COLOURS = (GREY, BLUE, ORANGE, "#009e73")
 Curve = Mapping[float, Any]
-MAX_NUMBERS = 20
+MAX_NUMBERS = 20  # items of a matrix up to which cells have room for numbers; not tuned
 MAX_ITEMS = 100
 """Number of first favourites in a chart of customer types; thousands of items would take long."""
-MAX_NAME_LENGTH = 18
+MAX_NAME_LENGTH = 18  # letters beside an axis; not tuned
 
 
 def finish(axes: "Axes", grid: Literal["both", "x", "y"] = "both", **labels: Any) -> "Axes":
@@ -140,9 +140,9 @@ def segments(
     known = "" if ends is None else f", with {interval_words(getattr(model, 'about', {}))}"
     furthest = max(shares) if ends is None else max(100 * ends[key][1] for key, _ in shown)
     prices = "" if levels_of(model) is None else "\nat usual prices"
-    room = 1.1 + 0.005 * max(map(len, labels))  # long names leave short bars beside their numbers
+    stretch = 1.1 + 0.005 * max(map(len, labels))  # long names leave short bars beside their numbers
     axes.set_axisbelow(True)
-    title, limits = f"Customer types by {what}{prices}{others}", (0, room * furthest)
+    title, limits = f"Customer types by {what}{prices}{others}", (0, stretch * furthest)
     return finish(axes, "x", xlabel=f"share of customers, %{known}", title=title, xlim=limits)
 
 

@@ -79,12 +79,12 @@ class ChangeDetector:
         self.settings = replace(settings or DetectorSettings(), **changes)
         self.pace = StreamPace(copies=2)
         recent = DecayingCounts(assortments, self.settings.half_life)
-        served, fast = (endless(self._solver(assortments)) for _ in range(2))
-        self._begin(served, fast, ChoiceCounts(assortments), recent)
+        published, fast = (endless(self._solver(assortments)) for _ in range(2))
+        self._begin(published, fast, ChoiceCounts(assortments), recent)
 
-    def _begin(self, served: Run, fast: Run, counts: ChoiceCounts, recent: ChoiceCounts) -> None:
+    def _begin(self, published: Run, fast: Run, counts: ChoiceCounts, recent: ChoiceCounts) -> None:
         """Set up both models and their counts, before the first choice."""
-        self.served, self.fast, self.counts, self._recent = served, fast, counts, recent
+        self.published, self.fast, self.counts, self._recent = published, fast, counts, recent
         self.records, self.statistic, self.since, self.halfway = 0, 0.0, 0, 0
         self.alarms: list[Alarm] = []
         self.restarted: int | None = None
@@ -101,7 +101,7 @@ class ChangeDetector:
     @property
     def block(self) -> int:
         """Number of choices that both models learn at a time: in a large market, more than in the settings."""
-        return self.pace.block(self.served, self.settings.block)
+        return self.pace.block(self.published, self.settings.block)
 
     @property
     def assortments(self) -> Assortments:
@@ -111,18 +111,18 @@ class ChangeDetector:
     @property
     def model(self) -> RankingModel:
         """The published model."""
-        return self._begun.solver.model(self.served.state)
+        return self._begun.solver.model(self.published.state)
 
     @property
     def certificate(self) -> Certificate:
         """The certificate of the model, at its counts."""
-        return self._begun.solver.certificate(self.served.state, self.counts)
+        return self._begun.solver.certificate(self.published.state, self.counts)
 
     @property
     def _begun(self) -> Run:
-        if not self.served.state.round:
+        if not self.published.state.round:
             raise ValueError(f"There is no model before the first {self.settings.block} choices: observe more.")
-        return self.served
+        return self.published
 
     def observe(self, offered: Any, chosen: Any) -> list[Alarm]:
         """Count one record, or many in their order, and return the alarms they raised."""
@@ -155,7 +155,7 @@ class ChangeDetector:
         new = [offer for offer in tuples if self.assortments.number(offer) is None]
         if new:
             self.counts, self._recent = self.counts.extend(new), self._recent.extend(new)
-            self.pace.keep_up((self.served, self.fast), self.assortments)
+            self.pace.keep_up((self.published, self.fast), self.assortments)
             self._compare()
 
     def _make_room(self, more: int) -> None:
@@ -163,7 +163,7 @@ class ChangeDetector:
         if self.pace.is_crowded(self.assortments, more):
             if self._pending:
                 self._learn()
-            counts = self.pace.make_room((self.served, self.fast), (self.counts, self._recent))
+            counts = self.pace.make_room((self.published, self.fast), (self.counts, self._recent))
             self.counts, self._recent = counts
 
     def _score(self, where: Codes) -> int:
@@ -185,7 +185,7 @@ class ChangeDetector:
         return used
 
     def _learn(self) -> None:
-        runs, counted = (self.served, self.fast), (self.counts, self._recent)
+        runs, counted = (self.published, self.fast), (self.counts, self._recent)
         for counts in counted:
             counts.observe_coordinates(self._pending)
         self.pace.choices += len(self._pending)
@@ -202,17 +202,17 @@ class ChangeDetector:
             self.alarms.append(Alarm(self.records, since, self.statistic))
         self.restarted = self.records
         self.counts = ChoiceCounts(self.assortments, self._recent.tallies)
-        solver = replace(self.fast.solver, oracle=self.served.solver.oracle)
-        self.served = endless(solver, self.fast.state.copy())
+        solver = replace(self.fast.solver, oracle=self.published.solver.oracle)
+        self.published = endless(solver, self.fast.state.copy())
         self.statistic, self.since = 0.0, self.records
         self._compare()
 
     def _compare(self) -> None:
         """Compute the log ratio of both models' probabilities; 0 on offers without choices."""
         offers, epsilon = self.assortments, self.settings.epsilon
-        served, fast = (_log_probabilities(run, offers, epsilon) for run in (self.served, self.fast))
+        published, fast = (_log_probabilities(run, offers, epsilon) for run in (self.published, self.fast))
         known = self.counts.totals[offers.owner] > 0.0
-        self._log_ratio: Vec = np.where(known, fast - served, 0.0)
+        self._log_ratio: Vec = np.where(known, fast - published, 0.0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, from which ``load`` resumes exactly."""
@@ -227,7 +227,7 @@ class ChangeDetector:
             "pace": asdict(self.pace),
             **{name: getattr(self, name) for name in ("records", "statistic", "since", "halfway", "restarted")},
         }
-        pairs = ((self.served, self.counts), (self.fast, self._recent))
+        pairs = ((self.published, self.counts), (self.fast, self._recent))
         return [pack(run.solver, run.state, counts) for run, counts in pairs], more
 
     @classmethod
@@ -242,14 +242,14 @@ class ChangeDetector:
     @classmethod
     def unpacked(cls, runs: list[Checkpoint], more: dict[str, Any]) -> "ChangeDetector":
         """Restore a detector from what ``packed`` returned and ``checkpoint.read_runs`` read."""
-        served, fast = runs
-        if served.counts is None or fast.counts is None:
+        published, fast = runs
+        if published.counts is None or fast.counts is None:
             raise ValueError("a change detector without its counts")
         detector = cls.__new__(cls)
         detector.settings = DetectorSettings(**more["detector"])
         detector.pace = StreamPace.from_content(more.get("pace"), 2, more["records"])
-        runs_on = endless(served.solver, served.state), endless(fast.solver, fast.state)
-        detector._begin(*runs_on, served.counts, fast.counts)
+        runs_on = endless(published.solver, published.state), endless(fast.solver, fast.state)
+        detector._begin(*runs_on, published.counts, fast.counts)
         detector.alarms = [Alarm(**alarm) for alarm in more["alarms"]]
         last = detector.alarms[-1].record if detector.alarms else None  # for files of earlier versions
         detector.restarted, detector._pending = more.get("restarted", last), more["pending"]

@@ -48,9 +48,9 @@ class EntropyFollower:
     model is published.
 
     >>> counts = ChoiceCounts(Assortments([("tea", "pie"), ("tea", "pie", "no")]), [40, 20, 30, 10, 20])
-    >>> served = EntropyFollower(seed=0)
-    >>> served.follow(counts, 120)
-    >>> served.model.prior.items
+    >>> follower = EntropyFollower(seed=0)
+    >>> follower.follow(counts, 120)
+    >>> follower.model.prior.items
     ('tea', 'pie', 'no')
     """
 
@@ -139,7 +139,7 @@ class EntropyFollower:
     def certify(
         self, proven: Certificate, distance: Distance, counts: ChoiceCounts, max_states: int = MAX_STATES
     ) -> Certificate:
-        """The served model's distance with what the sparse run has proven, both at the counts as they are.
+        """The follower model's distance with what the sparse run has proven, both at the counts as they are.
 
         An offer that came after the last refresh, and needs a program of more than ``max_states``, counts as if the
         model always chose its least frequent item: no answer is further from the data, so the distance is an upper
@@ -179,11 +179,11 @@ class EntropyFollower:
     @classmethod
     def from_content(cls, content: Mapping[str, Any], seed: int) -> "EntropyFollower":
         """What ``to_content`` described."""
-        served = cls(seed)
+        follower = cls(seed)
         times = finite_array("times", [content["choices"], *content["weighed"], *content["fitted"]], (5,)).tolist()
-        served.choices, served.weighed, served.fitted = times[0], (times[1], times[2]), (times[3], times[4])
+        follower.choices, follower.weighed, follower.fitted = times[0], (times[1], times[2]), (times[3], times[4])
         if "guides" not in content:
-            return served
+            return follower
         items = tuple(content["items"])
         order = [(items[one], items[other]) for one, other in content.get("order", ())]
         offers = Assortments([[items[code] for code in offer] for offer in content["offers"]], items, order)
@@ -193,14 +193,14 @@ class EntropyFollower:
         duals, trust = finite_array("duals", content["duals"], (offers.n_coordinates,)), content["trust"]
         model = EntropyModel(stack.prior, offers, duals)
         before = content.get("tallies", [0.0] * duals.size)  # not before 0.4: then the next fit is due at once
-        served.tallies = finite_array("tallies", before, duals.shape)
+        follower.tallies = finite_array("tallies", before, duals.shape)
         if "shares" in content:  # not before 0.4; making the program again takes longer than all the rest
             model.remember(finite_array("shares", content["shares"], duals.shape))
-        served.fit = EntropyFit(
+        follower.fit = EntropyFit(
             model, offers, duals, model.probabilities(offers), 0.0, 0, True, False, trust, stack, content["trusts"]
         )
-        model.note(prediction=served.fit.describe())
-        return served
+        model.note(prediction=follower.fit.describe())
+        return follower
 
 
 def can_follow(offers: Assortments) -> bool:

@@ -32,7 +32,7 @@ from rankstream.streams.proofs import StreamProof
 from rankstream.streams.record import Record, can_wait, check_record
 from rankstream.streams.runs.endless import advance, endless
 
-MEMORY_ROUNDS = 1000.0
+MEMORY_ROUNDS = 1000.0  # that the earlier rounds weigh at most; benchmarks/streams.py times streams with it
 OWN = ("live", "watched", "dense", "waiting", "pace", "prices")  # keys of a file besides the user's notes
 __all__ = ["Live", "Record"]
 
@@ -226,7 +226,7 @@ class Live:
                     self.detector.extend(offers)
                 before = self.detector.restarted
                 self.detector.observe(offered, list(chosen))
-                self.run, self.counts = self.detector.served, self.detector.counts
+                self.run, self.counts = self.detector.published, self.detector.counts
                 self._serve(block, self.detector.restarted != before)
 
     waiting = property(lambda self: len(self._waiting), doc="Number of choices that wait for their block to be full.")
@@ -337,7 +337,7 @@ class Live:
                 live._waiting = [(tuple(offered), chosen) for offered, chosen in watched["waiting"]]
                 if watched["found"] is not None:
                     live.detector = ChangeDetector.unpacked(runs, watched["found"])
-                    live.run, live.counts = live.detector.served, live.detector.counts
+                    live.run, live.counts = live.detector.published, live.detector.counts
             live.records, live.notes = records, notes
             if dense is not None:
                 live.dense = EntropyFollower.from_content(dense, live.seed)

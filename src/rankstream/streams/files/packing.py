@@ -297,7 +297,7 @@ def check_detector(detector: Any) -> None:
     for alarm in detector.alarms:
         check_whole("alarm", alarm.record, alarm.since)
         check_numbers("alarm", [alarm.statistic])
-    offers = {run.solver.assortments for run in (detector.served, detector.fast)} | {detector._recent.assortments}
+    offers = {run.solver.assortments for run in (detector.published, detector.fast)} | {detector._recent.assortments}
     if len(offers) > 1 or type(detector.counts) is not ChoiceCounts or type(detector._recent) is not DecayingCounts:
         raise ValueError("its change detector has two models of different markets")
     if max(detector._pending, default=0) >= detector.assortments.n_coordinates:

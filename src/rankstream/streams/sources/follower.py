@@ -19,7 +19,7 @@ from rankstream.streams.sources.lines import FileSource, Line, PipedSource
 from rankstream.streams.sources.parser import LineReader
 from rankstream.streams.sources.rotation import Place
 
-BATCH_RECORDS = 1000
+BATCH_RECORDS = 1000  # that are learned at once; not tuned
 MAX_PLACE = 2**62
 FILE = ((int, NoneType), (int, NoneType), (str, NoneType))  # types of device, inode and digest
 DIALECT = ("decimal", "dates")  # options detected from records

@@ -16,8 +16,8 @@ from rankstream.streams.sources.parser import LineReader
 from rankstream.streams.sources.rotation import Place, digest_of, inode_of
 
 Upcoming = tuple[Path, tuple[int, int]]  # the path of a file, and its device and inode
-PAUSE_SECONDS = 0.1
-CHUNK_BYTES = 2**20
+PAUSE_SECONDS = 0.1  # between two looks for more; not tuned
+CHUNK_BYTES = 2**20  # read at once; not tuned
 MAX_BYTES_WITHOUT_BREAK = 2**26  # more bytes without a line break are no text
 
 

@@ -24,7 +24,7 @@ from rankstream.streams.record import Record, without_levels
 CSV_ENDINGS = (".csv", ".tsv")
 READABLE = ("transactions", "counts", "wide")
 KEYS = ("offered", "chosen", "count", "time")
-MAX_COUNT = 1e15
+MAX_COUNT = 1e15  # of a record: sums of a few still count every choice (``counts.MAX_OBSERVATIONS``)
 
 
 class LineReader:
