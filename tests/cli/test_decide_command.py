@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from decide_shell import MODEL, TABLE, call, folder
 from rankstream import Assortments, ChoiceCounts
-from rankstream.cli.decide import present_offer
 from rankstream.cli.items import read_items, word_pairs
 from rankstream.decide import best_offer
+from rankstream.decide.context import present_offer
 from rankstream.plots.fits import runners_up, value_by_size
 
 __all__ = ["folder"]

@@ -14,6 +14,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.decay import DecayingCounts, as_seconds
 from rankstream.data.readers import read
 from rankstream.data.readers.job import Job
+from rankstream.data.readers.reading import coarser
 from rankstream.data.readers.times import seconds_of, slice_numbers, spans_of
 
 RNG = np.random.default_rng(0)
@@ -72,6 +73,16 @@ def test_slices_hold_as_many_choices_each(way: str, tmp_path: Path) -> None:
     assert all(one[1] < two[0] for one, two in zip(found.slice_times, found.slice_times[1:], strict=False))
     for store, counts in found.groups.items():
         assert counts.tallies.tolist() == counted(FRAME[FRAME["store"] == store], counts)
+
+
+@pytest.mark.parametrize(("most", "ends"), [(7, [1, 2, 3, 4, 5]), (5, [1, 2, 3, 4, 5]), (4, [2, 4, 5]), (1, [5])])
+def test_slices_are_put_together(most: int, ends: list[int]) -> None:
+    frame = pd.DataFrame({"offered": ["a;b"] * 5, "chosen": list("abbab"), "time": range(1, 6)})
+    found = read(frame, time_slices=5)
+    fewer = coarser(found, most)
+    assert [last for _, last in fewer.slice_times or []] == ends
+    assert np.sum([part.tallies for part in fewer.slices or []], axis=0).tolist() == found.counts.tallies.tolist()
+    assert coarser(read(frame), most).slices is None
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -3,6 +3,7 @@
 import gzip
 import html
 import json
+import re
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -176,6 +177,23 @@ def test_a_fit_that_stopped_early_is_said_on_the_page(budget: float | None, is_s
             own.fit_model(reading, reading.counts)
         page = drawn(one).http.request("GET", "/markets/cafe").text
         assert ("The fit stopped early" in page) == is_said
+
+
+def test_today_is_the_most_frequent_offer_of_the_last_four_weeks(tmp_path: Path) -> None:
+    days = [(number, ["tea", "pie", "no"] if number < 60 else ["tea", "no"]) for number in range(80)]
+    lines = [{"time": f"2024-{1 + day // 28:02}-{1 + day % 28:02}", "offered": on, "chosen": "tea"} for day, on in days]
+    lines += [{**line, "chosen": "no"} for line in lines]
+    (tmp_path / "days.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    reading = importer.read_choices(tmp_path / "days.jsonl", [], {"no_choice": "no"})
+    with shop(tmp_path / "shop") as one, closing(open_log(one.folder)) as log:
+        with closing(open_learned(one.folder, log)) as learned:
+            own = Importer(log, learned, "cafe", {"method": "mnl"})
+            with transaction(log):
+                own.store(reading, reading.counts)
+            own.fit_model(reading, reading.counts)
+        page = drawn(one).http.request("GET", "/markets/cafe").text
+    (usual,) = re.findall("data-usual='(.*?)'", page)
+    assert set(json.loads(usual)) == {"tea", "no"}  # 40 of 160 choices, but lately most
 
 
 def zipped() -> bytes:

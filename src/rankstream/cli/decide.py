@@ -27,7 +27,7 @@ QUIET_SECONDS = 1.0
 """Seconds before progress is shown."""
 MIN_SEARCH_PART = 0.3
 """The part of the budget that is left for the search, however long the choices took to read."""
-TIME_SLICES, FOUR_WEEKS = 52, 28 * 86400.0  # not tuned
+TIME_SLICES = 52  # weeks of a year; not tuned
 """Into how many equal parts choices are split by time to find the recent ones, and how many seconds are recent."""
 
 
@@ -108,6 +108,8 @@ def decide(
     reading = reading.as_fitted(loaded)
     table, said = said_of_items(loaded, model, margins, reading, asked)
     said["changes"] = changes
+    from rankstream.decide.context import present_offer  # loads numpy
+
     needing = "--present recent" if present == "recent" else "--safe" if safe else "--next" if next_one else ""
     known = choices_of(model, loaded, data, reading, needing)
     counts = None if known is None else known.counts
@@ -192,20 +194,6 @@ def choices_of(path: Path, model: Any, data: Path | None, reading: ReadingOption
     if data is None and asked:
         raise ValueError(f"{asked} needs the choices that the model was fitted to: add --data.")
     return None if data is None else reading.read(data, time_slices=TIME_SLICES)
-
-
-def present_offer(known: "Reading | None") -> Any:
-    """The most frequent offer of the last four weeks; of all choices where their times are not known."""
-    from rankstream.decide.context import most_frequent_offer
-
-    if known is None:
-        return None
-    if known.slices is None or known.slice_times is None:
-        return most_frequent_offer(known.counts)
-    begin, parts = known.slice_times[-1][1] - FOUR_WEEKS, zip(known.slices, known.slice_times, strict=True)
-    late = [part for part, (first, _) in parts if first >= begin] or known.slices[-1:]
-    often = [sum(times) for times in zip(*(part.totals for part in late), strict=True)]
-    return late[-1].assortments.offers[often.index(max(often))]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import typer
 
 from rankstream._core.files import check_target, same_file, write_whole
 from rankstream._core.terminal import print_answer, print_json, progress
-from rankstream.cli.decide import TIME_SLICES, present_offer, progress_watch, said_of_items
+from rankstream.cli.decide import TIME_SLICES, progress_watch, said_of_items
 from rankstream.cli.markets import market_files, per_market, run_each
 from rankstream.cli.model_answers import check_choices, refitted_to
 from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, reading_options
@@ -16,10 +16,9 @@ from rankstream.cli.show import describe_model
 from rankstream.models.item_names import offer_in
 
 if TYPE_CHECKING:
-    from rankstream.data.readers.reading import Reading
     from rankstream.reports.make import Report
 
-SLICES_PER_POINT = 4  # of those that date the present offer, so that the chart of shares has 13 points; not tuned
+MAX_PERIODS = 13  # in the chart of shares over time: a fourth of the slices that date the present offer; not tuned
 
 
 @per_market(together=True, takes_choices=lambda _: True)
@@ -95,7 +94,9 @@ def make_report(
     file: Path, data: Path, title: str, named: dict[str, Any], reading: ReadingOptions
 ) -> "tuple[Report, dict[str, Any]]":
     """Read a model and its choices; return the report, and the content for ``--json``."""
+    from rankstream.data.readers.reading import coarser
     from rankstream.data.readers.unused_columns import unused_in
+    from rankstream.decide.context import present_offer
     from rankstream.decide.problem.offers import make_problem
     from rankstream.models.files import load_model
     from rankstream.reports.make import report as make
@@ -110,7 +111,7 @@ def make_report(
     choices = reading.read(data, time_slices=TIME_SLICES)
     recent, choices = (
         present_offer(choices),
-        _coarser(replace(choices, unused=choices.unused or unused_in(model.about))),
+        coarser(replace(choices, unused=choices.unused or unused_in(model.about)), MAX_PERIODS),
     )
     check_choices(model, choices.counts, data)
     refits: Any = None if named["intervals"] else "Intervals were turned off by --no-intervals."
@@ -130,17 +131,6 @@ def make_report(
     read |= {"choices": choices.counts.observations, "offers": choices.counts.assortments.n_offers}
     described = describe_model(model, named["top"], None if isinstance(refits, str) else refits)
     return page, {"read": read, "model": described, **page.content}
-
-
-def _coarser(choices: "Reading") -> "Reading":
-    """Return the same choices in fewer slices of time."""
-    if choices.slices is None or choices.slice_times is None:
-        return choices
-    places = range(0, len(choices.slices), SLICES_PER_POINT)
-    parts = [choices.slices[place : place + SLICES_PER_POINT] for place in places]
-    spans = [choices.slice_times[place : place + SLICES_PER_POINT] for place in places]
-    slices, times = [sum(part[1:], part[0]) for part in parts], [(span[0][0], span[-1][1]) for span in spans]
-    return replace(choices, slices=slices, slice_times=times)
 
 
 def save_report(out: Path, text: str, content: dict[str, Any], margins: Path | None, as_json: bool) -> None:

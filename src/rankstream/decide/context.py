@@ -1,7 +1,7 @@
 """The context of a decision: the present offer, single changes to it, and the offers in the data."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,11 @@ from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.models.nearness import Nearness as Nearness
 from rankstream.models.nearness import compare_offer
+
+if TYPE_CHECKING:
+    from rankstream.data.readers.reading import Reading
+
+FOUR_WEEKS = 28 * 86400.0  # seconds; not tuned
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +93,15 @@ def most_frequent_offer(counts: ChoiceCounts) -> tuple[Label, ...]:
     ('pie', 'no')
     """
     return tuple(counts.assortments.offers[int(np.argmax(counts.totals))])
+
+
+def present_offer(known: "Reading | None") -> tuple[Label, ...] | None:
+    """Return the most frequent offer of the last four weeks; of all choices where their times are not known."""
+    if known is None or known.slices is None or known.slice_times is None:
+        return None if known is None else most_frequent_offer(known.counts)
+    begin, parts = known.slice_times[-1][1] - FOUR_WEEKS, zip(known.slices, known.slice_times, strict=True)
+    late = [part for part, (first, _) in parts if first >= begin] or known.slices[-1:]
+    return most_frequent_offer(sum(late[1:], late[0]))
 
 
 def nearness(problem: OfferProblem, mask: Mask, counts: ChoiceCounts) -> Nearness:

@@ -243,3 +243,14 @@ def _split(columns: tuple[str, ...], period: str | None, parts: int | None) -> S
     if period is not None and period not in PERIODS:
         raise ValueError(f"Unknown period {period!r}: the periods are {', '.join(PERIODS)}.")
     return Split(columns, period, None, None if parts is None else whole_number("The number of parts", parts, 1))
+
+
+def coarser(choices: Reading, most: int) -> Reading:
+    """Return the same choices in at most ``most`` slices of time, each of equally many of theirs."""
+    if choices.slices is None or choices.slice_times is None:
+        return choices
+    size = -(-len(choices.slices) // most)
+    places = range(0, len(choices.slices), size)
+    parts, spans = ([whole[at : at + size] for at in places] for whole in (choices.slices, choices.slice_times))
+    slices, times = [sum(part[1:], part[0]) for part in parts], [(span[0][0], span[-1][1]) for span in spans]
+    return replace(choices, slices=slices, slice_times=times)

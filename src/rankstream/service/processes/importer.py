@@ -20,8 +20,11 @@ from rankstream.data.prices import PriceLevels
 from rankstream.data.readers import Reading, read, read_sales
 from rankstream.data.readers.groups import Split
 from rankstream.data.readers.options import check_options, open_job, translated
+from rankstream.data.readers.reading import coarser
 from rankstream.data.readers.sources.files import open_source
+from rankstream.decide.context import present_offer
 from rankstream.estimation.budget import fit_within
+from rankstream.estimation.misfit import noise_distance
 from rankstream.models.files import kind_of, model_in
 from rankstream.reports.origin import account_of, period_of
 from rankstream.service.journal import note
@@ -34,12 +37,14 @@ from rankstream.service.storage.log import market_row, open_log, transaction
 from rankstream.service.storage.publication import open_learned
 from rankstream.service.storage.tokens import market_name
 
-BATCH_RECORDS, TIME_SLICES, TELL_SECONDS = 10_000, 12, 0.3  # TELL_SECONDS between two words on progress; not tuned
+BATCH_RECORDS, TELL_SECONDS = 10_000, 0.3  # TELL_SECONDS between two words on progress; not tuned
+TIME_SLICES, PERIODS = 52, 13  # of a file as ``decide`` reads it, and on the page
 EVERYTHING = ServiceLimits(items=100_000, label=10_000, offers=1_000_000, market_items=1_000_000, markets=10_000)
 """A file of one's own may be as large as memory allows."""
 UPLOAD_MEMORY = 2_000_000_000  # bytes that a process may take for a file that was uploaded: 20 times the largest one
 NO_FIT = "The model could not be fitted, perhaps for lack of memory: use 'rankstream open' for the file."
 MAX_DATED_MARKETS = 20  # of one file, each of which is read anew for its times; not tuned
+SHELL_NAMES = {"prices": "--price-columns", "no_choice": "--no-choice"}  # in errors of the reader
 PREVIEW_ROWS, PREVIEW_COLUMNS, PREVIEW_LETTERS = 20, 60, 200  # what fits a screen
 Part = tuple[str, Reading, ChoiceCounts]  # a market of a file: its name, what was read, and its choices
 Readings = dict[str, list[Part]]  # markets by the path of their file
@@ -70,7 +75,7 @@ class Importer:
 
     def store(self, reading: Reading, counts: ChoiceCounts, new_markets: bool = True, **settings: Any) -> None:
         """Write the choices to the log in the transaction of whoever calls; the market is made if absent."""
-        ingest, records = Ingest(self.limits, new_markets), list(records_of(reading, counts))
+        ingest, records = Ingest(self.limits, new_markets), list(records_of(coarser(reading, PERIODS), counts))
         if reading.prices is not None:
             levels = {str(item): list(prices) for item, prices in reading.prices.levels.items()}
             ingest.change_settings(self.log, self.market, {"price_levels": levels})
@@ -95,7 +100,9 @@ class Importer:
         proof = found.certificate
         proven = {"distance": float(proof.upper), "least": float(proof.lower), "gap": float(proof.gap)}
         proven |= {"last": reading.times[1]} if reading.times and period_of(reading.times) else {}
-        self.publish(found.model, counts, proven, tuple(account_of(reading, counts)))
+        proven |= {"noise": noise_distance(found.model, counts)}
+        usual = present_offer(reading if counts is reading.counts else replace(reading, counts=counts, slices=None))
+        self.publish(found.model, counts, proven, tuple(account_of(reading, counts)), usual)
 
     def fail(self, sentence: str) -> None:
         """Say on the page what is wrong, and to whoever started the command."""
@@ -103,9 +110,14 @@ class Importer:
         sys.stderr.write(f"rankstream: {as_json(sentence)}\n")
 
     def publish(
-        self, model: Any, counts: ChoiceCounts | None, proven: Mapping[str, float | None], account: Sequence[str] = ()
+        self,
+        model: Any,
+        counts: ChoiceCounts | None,
+        proven: Mapping[str, float | None],
+        account: Sequence[str] = (),
+        usual: Any = (),
     ) -> None:
-        """Give a model out; without counts, one that was read from a file."""
+        """Give a model out; without counts, one that was read from a file. ``usual`` is today's offer."""
         row, noted = self._row, model.about.get("choices")
         choices = counts.observations if counts is not None else noted if isinstance(noted, int | float) else 1e9
         facts = {
@@ -114,6 +126,7 @@ class Importer:
             "choices": float(choices), "alarms": [], "is_file": True, **proven,
         }  # fmt: skip
         state, listing = store.Learned(row.epoch, row.records, b""), make_listing(model, counts) | {"account": account}
+        listing |= {"usual": list(map(str, usual))}
         store.save_market(self.learned, row.id, state, model.to_text(), facts, listing=listing)
 
 
@@ -154,7 +167,7 @@ def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict
             store.forget(learned, first._row.id)
             log.execute("DELETE FROM markets WHERE id = ?", (first._row.id,))
     except (ValueError, OSError, RefusedError, MemoryError) as error:
-        first.fail(why(error))
+        first.fail(re.sub(r"(prices|no_choice)='(\w+)'", lambda part: f"{SHELL_NAMES[part[1]]} {part[2]}", why(error)))
 
 
 def store_parts(
@@ -292,6 +305,7 @@ class Uploads:
 def in_words(sentence: str, path: Path) -> str:
     """A sentence of the reader as the page says it: without folders, and without options of the command line."""
     sentence = sentence.replace(f"{path.parent}/", "").replace("add no_choice='nothing'", "write “nothing” above")
+    sentence = sentence.replace("give prices='offered'", "choose “items with prices” for its column")
     return re.sub(r",? or map them: columns='[^']*'", ", or choose below what each column is", sentence)
 
 
