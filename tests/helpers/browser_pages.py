@@ -59,7 +59,7 @@ class Seen:
     def close(self) -> None:
         """Nothing went wrong, and nothing left this machine."""
         self.context.close()
-        assert self.said == []
+        assert self.said == [], self.said
         assert self.hosts <= {"127.0.0.1", None}
 
 

@@ -12,6 +12,7 @@ const Plot = /** @type {any} */ (globalThis).Plot;
 const COLOURS = [1, 2, 3, 4, 5, 6, 7, 8].map((number) => `var(--series-${number})`);
 const SYMBOLS = ["circle", "square", "triangle", "diamond", "star", "times", "cross", "wye"];
 const HIGHLIGHT = "var(--series-2)", PLAIN = "var(--series-1)", SOFT = "var(--soft)";
+const MOST_RULES = 200; // dots with an interval each: of more, only those that are missed have one
 const LETTER = 7.2; // width of an average letter, in pixels
 
 // Plot writes a <style> element into every chart, which the page's policy refuses. So charts are made in a document of
@@ -36,7 +37,7 @@ export function plot(options) {
 }
 
 /** A change, with its sign. @param {number} change */
-export const points = (change) => (Math.abs(change) < 0.05 ? "0.0" : `${change > 0 ? "+" : ""}${change.toFixed(1)}`);
+export const points = (change) => (Math.abs(change) < 0.05 ? "0.0" : `${change > 0 ? "+" : "−"}${Math.abs(change).toFixed(1)}`);
 
 /** @param {number} share */
 export const percent = (share) => `${(100 * share).toFixed(1)} %`;
@@ -67,7 +68,7 @@ function nameAxis(names, left) {
 /** Names are left of the bars; on a telephone, long ones such as customer types are above them. @param {Bar[]} values @param {number} width */
 function bars(values, width) {
   const names = values.map((one) => one.name), wanted = LETTER * Math.max(...names.map((name) => name.replace(/ @ [\d.]+/g, "").length));
-  const isAbove = width < 480 && wanted > 0.6 * width, left = isAbove ? 8 : leftMargin(names, width), row = isAbove ? 42 : 26;
+  const isAbove = width < 560 && wanted > 0.42 * width, left = isAbove ? 8 : leftMargin(names, width), row = isAbove ? 42 : 26;
   const most = Math.max(...values.map((one) => one.high ?? one.share), 1e-6);
   const ends = values.filter((one) => one.low !== undefined), down = isAbove ? 8 : 0;
   return plot({
@@ -118,7 +119,7 @@ function trend(values, width) {
     title: `${one.item}: ${percent(share[0])} [${(100 * share[1]).toFixed(1)}, ${(100 * share[2]).toFixed(1)}]`,
   }])));
   return lines(rows, width, {
-    scales: { x: { label: values.dated ? null : values.across, ...(values.dated ? { type: "utc" } : {}), ticks: Math.min(8, width / 110), nice: true } },
+    scales: { x: { label: values.dated ? null : values.across, ...(values.dated ? { type: "utc" } : {}), ticks: Math.max(4, Math.min(8, width / 110)), nice: true } },
     under: [Plot.ruleX(alarms, { stroke: HIGHLIGHT, strokeWidth: 2, strokeDasharray: "4 3" })],
   });
 }
@@ -148,8 +149,8 @@ function dots(values, width) {
     color: { type: "identity" }, symbol: { type: "identity" },
     marks: [
       Plot.line([[0, 0], [wide, wide]], { stroke: SOFT, strokeDasharray: "4 4" }),
-      Plot.ruleX(rows, { x: "predicted", y1: "low", y2: "high", stroke, strokeOpacity: 0.5 }),
-      Plot.dot(rows, { x: "predicted", y: "observed", stroke, r: 3, symbol: (/** @type {any} */ one) => (one.missed ? "triangle" : "circle") }),
+      Plot.ruleX(rows.length > MOST_RULES ? rows.filter((one) => one.missed) : rows, { x: "predicted", y1: "low", y2: "high", stroke, strokeOpacity: 0.5 }),
+      Plot.dot([...rows].sort((one, other) => Number(one.missed) - Number(other.missed)), { x: "predicted", y: "observed", stroke, strokeOpacity: (/** @type {any} */ one) => (one.missed || rows.length <= MOST_RULES ? 1 : 0.35), r: 3, symbol: (/** @type {any} */ one) => (one.missed ? "triangle" : "circle") }),
       Plot.tip(rows, Plot.pointer({
         x: "predicted", y: "observed", fill: "var(--paper)", stroke: "var(--line)",
         title: (/** @type {any} */ one) => `${one.item}: predicted ${one.predicted.toFixed(1)} %, observed ${one.observed.toFixed(1)} %`,
@@ -168,10 +169,11 @@ function matrix(all, width) {
   const names = values.map((one) => one.item), gone = values.filter((one) => one.gains).map((one) => one.item);
   const cells = values.flatMap((one) => Object.entries(one.gains ?? {}).filter(([to]) => names.includes(to)).map(([to, part]) => ({ gone: one.item, to, part: Math.max(0, part), unsure: isUnsure(one, to) })));
   const most = Math.max(0.05, ...cells.map((one) => one.part));
-  const room = (width - left) / names.length, isTight = room < 30, top = isTight ? 44 : Math.min(120, LETTER * Math.max(...names.map((name) => name.length)) * 0.8 + 24);
+  const room = (width - left) / names.length, isTight = room < 30, last = names.find((name) => !gone.includes(name)); // the outside option is in no row
+  const isLevel = LETTER * Math.max(...names.map((name) => short(name, 16).length)) < room, top = isTight || isLevel ? 44 : Math.min(120, LETTER * Math.max(...names.map((name) => name.length)) * 0.8 + 24);
   return plot({
     width, marginLeft: left, marginTop: top, marginRight: 30, height: top + 12 + Math.max(26, Math.min(40, room)) * gone.length,
-    x: { domain: names, axis: "top", label: "takes instead →", tickRotate: isTight ? 0 : -40, tickSize: 0, tickFormat: (/** @type {string} */ name, /** @type {number} */ place) => (isTight ? String(place + 1) : short(name, 16)) },
+    x: { domain: names, axis: "top", label: isTight && last !== undefined ? `takes instead (${names.indexOf(last) + 1}: ${short(last, 14)}) →` : "takes instead →", tickRotate: isTight || isLevel ? 0 : -40, tickSize: 0, tickFormat: (/** @type {string} */ name, /** @type {number} */ place) => (isTight ? String(place + 1) : short(name, 16)) },
     color: { type: "identity" }, y: { ...nameAxis(gone, left), ...(isTight ? { tickFormat: (/** @type {string} */ name) => `${names.indexOf(name) + 1} ${short(name, Math.floor((left - 14) / LETTER) - 3)}` } : {}) },
     marks: [
       Plot.cell(cells, { x: "to", y: "gone", fill: (/** @type {any} */ one) => (one.unsure ? SOFT : PLAIN), fillOpacity: { value: (/** @type {any} */ one) => 0.65 * one.part / most, scale: null }, inset: 1, rx: 2 }),
@@ -186,7 +188,7 @@ function flows(values, width, chosen) {
   const row = values.find((one) => one.item === chosen && one.gains) ?? values.find((one) => one.gains);
   if (!row) return document.createElement("p");
   const parts = Object.entries(row.gains ?? {}).filter(([, part]) => part > 0.002).sort((one, other) => other[1] - one[1]).slice(0, 12);
-  const gap = 0.035;
+  const gap = 0.09; // labels of small bands stay apart
   let start = 0;
   const bands = parts.map(([to, part], place) => {
     const from = start, at = start + gap * place;
@@ -199,7 +201,7 @@ function flows(values, width, chosen) {
   ]);
   const right = Math.min(0.5 * width, LETTER * Math.max(8, ...parts.map(([to]) => to.replace(/ @ [\d.]+$/, "").length + 8)) + 12);
   return plot({
-    width, height: 60 + 34 * Math.max(3, bands.length), marginLeft: 8, marginRight: right, marginTop: 24, marginBottom: 8,
+    width, height: 60 + 34 * Math.max(5, bands.length), marginLeft: 8, marginRight: right, marginTop: 24, marginBottom: 8,
     x: { domain: [0, 1], axis: null }, y: { axis: null, reverse: true }, color: { type: "identity" },
     marks: [
       Plot.areaY(points, { x: "x", y1: "y1", y2: "y2", z: "to", fill: "colour", fillOpacity: 0.35, stroke: "colour", strokeWidth: 1, curve: "bump-x" }),
@@ -253,7 +255,7 @@ function behind(values, width) {
 }
 
 /** The best value of each size. @param {{size: number, value: number, chosen?: boolean}[]} values @param {number} width */
-export function sizes(values, width) {
+function sizes(values, width) {
   const many = "per 100 customers", y = (/** @type {any} */ one) => 100 * one.value;
   return plot({
     width, height: Math.max(200, Math.min(300, 0.45 * width)), marginLeft: 52, marginRight: 16, marginTop: 30, marginBottom: 40,

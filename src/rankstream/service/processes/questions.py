@@ -34,6 +34,7 @@ MAX_MODELS = 20  # models in memory; as many as ``learner.IN_MEMORY``
 SEARCH_SECONDS = 20.0  # from request to the best offer so far: a busy machine may be slow; not tuned
 MIN_SEARCH_SECONDS = 2.0  # for a question that waited for others; not tuned
 ENDED = "The server is busy, so the search ended after {:.0f} s: this is the best offer so far."
+MODEL_ALONE = "Only the model was opened, without its choices: open the file of choices."
 NO_PRICES = "This market's model has no prices: give each offer as a list of items."
 
 
@@ -91,7 +92,7 @@ class Answerer:
             return Live(), counted(at_levels(batches, row.settings.get("price_levels")), is_file=True)
         live = None if saved is None or not saved.state else BackgroundLive.from_bytes(saved.state).live
         if live is None or live.counts is None:
-            raise RefusedError(409, "Only the model was opened, without its choices: open the file of choices.")
+            raise RefusedError(409, MODEL_ALONE)
         return live, live.counts
 
     def predict(self, question: dict[str, Any]) -> list[dict[str, Any]]:
@@ -145,10 +146,15 @@ class Answerer:
     def latest(self, question: dict[str, Any], most: int) -> tuple[list[Record], bool]:
         """Return the latest records in the log, at price levels, and whether they come from an imported file."""
         batches = batches_after(self.log, question["market"], max(0, question["records"] - most), {}, most)
-        records = at_levels(batches, question["price_levels"])[-most:]
+        records, is_file = (
+            at_levels(batches, question["price_levels"])[-most:],
+            store.is_file(self.store, question["market"]),
+        )
         if len(records) < 2:
-            raise RefusedError(409, "The log has fewer than two records of the market: send more choices.")
-        return records, store.is_file(self.store, question["market"])
+            raise RefusedError(
+                409, MODEL_ALONE if is_file else "The log has fewer than two records: send more choices."
+            )
+        return records, is_file
 
 
 def search_deadline(question: dict[str, Any]) -> Deadline:

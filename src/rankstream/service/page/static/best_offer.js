@@ -1,13 +1,14 @@
 // @ts-check
 // Best offer: margins and constraints in, the offer that earns most beside today's, and what is proven of it.
 
-import { sizes } from "./charts.js";
+import { drawAll } from "./charts.js";
 import { amount, ask, byId, CUSTOMERS, element, isAbort, items, Refused } from "./server.js";
-import { earned, money, remember, shelf, told } from "./memory.js";
+import { earned, gained, money, remember, shelf, told } from "./memory.js";
 import { tick } from "./what_if.js";
 
 const TRIES = 5; // questions to a busy server before it is given up
 const LOOK = 2500; // milliseconds until intervals are looked for again
+const LOOSE = 1.5; // times what was found, from which on a limit says little
 const free = items.filter((item) => !item.always), nothing = items.find((item) => item.always);
 /** @type {string[]} */
 const usual = JSON.parse(byId("ask")?.dataset.usual ?? "[]");
@@ -80,6 +81,19 @@ async function patiently(how, body, signal) {
   }
 }
 
+/** The answer to the last question: a search that is cut short may find less than one before. */
+let known = { question: "", value: -Infinity, answer: /** @type {any} */ (null) };
+
+/** Ask for the best offer, and keep the better of two answers to one question, so that both tabs say the same. @param {any} body @param {AbortSignal} signal */
+async function decide(body, signal) {
+  const question = JSON.stringify([body, byId("status").dataset.position]), answer = await patiently("decide", body, signal);
+  const value = (answer.decision.decision ?? answer.decision).value;
+  if (known.question === question && known.value > value) return known.answer;
+  known = { question, value, answer };
+  advised = "";
+  return answer;
+}
+
 /** What advice was asked for last, so that the same is not asked again. */
 let advised = "", advising = new AbortController();
 
@@ -101,15 +115,16 @@ export async function advise() {
   const { signal } = advising;
   place.replaceChildren(element("p", { class: "note" }, "Searching for the best change …"));
   try {
-    const given = margins(), answer = await patiently("decide", constraints(given), signal);
+    const given = margins(), answer = await decide(constraints(given), signal);
+    advised = question;
     const decision = answer.decision.decision ?? answer.decision, now = present(), offer = /** @type {string[]} */ (decision.offer ?? answer.decision.offer);
     const gain = decision.value - (decision.context?.present_value ?? NaN), words = differences(now, offer);
     place.replaceChildren(...(!words.length || !(gain > 0)
       ? [element("p", {}, "Today's shelf is the best offer by this model. ", link("See why"))]
-      : [element("p", { class: "figure" }, `+${money(gain)} `, element("small", {}, `per ${CUSTOMERS.toLocaleString("en")} customers`)),
+      : [element("p", { class: "figure" }, `${gained(gain)} `, element("small", {}, `per ${CUSTOMERS.toLocaleString("en")} customers`)),
         element("p", { id: "advice-ends" }),
         element("ul", { class: "steps-to-take" }, ...words.map(([mark, text]) => element("li", { class: mark }, text))),
-        element("p", { class: "note" }, `Against today's shelf; ${decision.proven ? "proven best by this model" : "the best that was found"}. `, link("Both offers side by side"))]));
+        element("p", { class: "note" }, `Against today's shelf, ${told.shelf.length ? "as you saved it" : "the most frequent offer lately"}; ${decision.proven ? "proven best by this model" : "the best that was found"}. `, link("Both offers side by side"))]));
     if (byId("advice-ends")) {
       await lookForIntervals(offer, given, signal, (_, then, why) => {
         byId("advice").classList.toggle("unsure", Boolean(then) && then.gain[0] <= 0);
@@ -145,7 +160,7 @@ async function search(event) {
   try {
     const given = margins();
     if (!Object.keys(given).length) throw new Error("No item has a margin or a cost. Type at least one, or choose a file.");
-    const answer = await patiently(how, constraints(given), signal);
+    const answer = await (how === "decide" ? decide(constraints(given), signal) : patiently(how, constraints(given), signal));
     const decision = answer.decision.decision ?? answer.decision;
     show(place, { ...decision, offer: answer.decision.offer, note: endedEarly(answer.decision) }, how, given);
     await lookForIntervals(answer.decision.offer, given, signal, showIntervals);
@@ -187,12 +202,12 @@ function show(place, found, how, given) {
   const without = free.filter((item) => !(item.label in given)).length;
   const card = element("section", { class: "card", "aria-labelledby": "decision-title" },
     element("h2", { id: "decision-title" }, `${head}${isSame ? " is today's" : ""}`),
-    element("p", { class: "figure", id: "gain" }, worth === undefined || worth === null ? "" : `${found.value - worth >= 0 ? "+" : ""}${money(found.value - worth)}`),
+    element("p", { class: "figure", id: "gain" }, worth === undefined || worth === null ? "" : gained(found.value - worth)),
     element("p", { class: "note" }, `gain on today's shelf per ${CUSTOMERS.toLocaleString("en")} customers `, element("span", { id: "gain-ends" })),
     element("div", { class: "pair" },
       side("Today", worth ?? undefined, "today-ends", list(now, found.offer, "dropped")),
       side("Proposed", found.value, "proposed-ends", list(found.offer, now, "added"))),
-    element("p", { id: "proof" }, ...(found.note ? [element("strong", {}, found.note), " "] : []), found.proven ? "Proven best: by this model, no allowed offer is worth more." : `The best that was found. It is not proven best: another may earn up to ${money(found.bound)} per ${CUSTOMERS.toLocaleString("en")} customers.`),
+    element("p", { id: "proof" }, ...(found.note ? [element("strong", {}, found.note), " "] : []), found.proven ? "Proven best: by this model, no allowed offer is worth more." : `The best that was found. It is not proven best: another may earn up to ${money(found.bound)} per ${CUSTOMERS.toLocaleString("en")} customers.${found.bound > LOOSE * found.value ? " That limit is far from what was found: with so many items at several prices, nothing closer is proven in time." : ""}`),
     ...(without ? [element("p", { class: "note" }, `${without} ${without === 1 ? "item was" : "items were"} left out, because no margin or cost was given.`)] : []),
     ...(found.context?.nearness?.is_extrapolation ? [element("p", { class: "notice" }, "This offer is far from anything in the data. Try it in one place first.")] : []));
   const buttons = element("p", { class: "tools" });
@@ -204,16 +219,16 @@ function show(place, found, how, given) {
   place.replaceChildren(card);
   const by = Object.entries(found.by_size ?? {}).map(([size, value]) => ({ size: Number(size), value: Number(value), chosen: Number(size) === found.offer.length }));
   if (by.length > 1) {
-    const figure = element("figure", { class: "chart" }), rows = by.map((one) => element("tr", {}, element("th", { scope: "row" }, String(one.size)), element("td", { class: "number" }, money(one.value))));
+    const figure = element("figure", { class: "chart", "data-kind": "sizes", "data-values": JSON.stringify(by) }), rows = by.map((one) => element("tr", {}, element("th", { scope: "row" }, String(one.size)), element("td", { class: "number" }, money(one.value))));
     const drawing = element("div", { class: "drawing", role: "img", "aria-label": "The best value for each number of items; the table below has the numbers" });
     figure.append(drawing, element("details", {}, element("summary", {}, "Numbers"), element("table", {}, element("tbody", {}, ...rows))));
     place.append(element("section", { class: "card" }, element("h2", {}, "The value of shelf space"), figure));
-    drawing.append(sizes(by, figure.clientWidth));
+    drawAll(place);
   }
 }
 
 /** The ends of an interval. @param {[number, number]} pair */
-const ends = (pair) => `[${amount(CUSTOMERS * pair[0])}, ${amount(CUSTOMERS * pair[1])}]`;
+const ends = (pair) => `[${pair.map((end) => amount(CUSTOMERS * end, CUSTOMERS * Math.max(Math.abs(pair[0]), Math.abs(pair[1])))).join(", ")}]`;
 
 /** Whether a gain is clear. @param {[number, number]} gain */
 const certainty = (gain) => (gain[0] > 0 ? ", a clear gain" : ", may be chance");

@@ -34,8 +34,11 @@ export function remember() {
   timer = window.setTimeout(() => ask("preferences", told, undefined, "PUT").catch(() => null), 800);
 }
 
-/** A value, for as many customers as all values are. @param {number} value */
-export const money = (value) => `${amount(CUSTOMERS * value)}${told.currency ? ` ${told.currency}` : ""}`;
+/** A value, for as many customers as all values are, with as many decimals as the one beside it. @param {number} value @param {number} [beside] */
+export const money = (value, beside = value) => `${amount(CUSTOMERS * value, CUSTOMERS * beside)}${told.currency ? ` ${told.currency}` : ""}`;
+
+/** A change of a value, with its sign. @param {number} change @param {number} [beside] */
+export const gained = (change, beside) => `${change > 0 ? "+" : ""}${money(change, beside)}`;
 
 /** What each item earns at each of its prices, by label. @param {Record<string, number>} [margins] */
 export function earned(margins = told.margins) {

@@ -5,7 +5,7 @@ import { draw } from "./charts.js";
 import { told } from "./memory.js";
 import { ask, byId, element, items } from "./server.js";
 
-const HEADS = ["item", "cost", "usual price", "best price", "earns at usual price", "earns at best price"]; // per 100 customers
+const HEADS = ["item", "cost", "price: usual → best", "earns"]; // per 100 customers
 const LOOK = 4000; // milliseconds until intervals are looked for again
 
 /** Which chart has its bands, and how long they were waited for. */
@@ -52,15 +52,17 @@ export function begin() {
   /** @type {{item: string, price: number, share: number}[]} */
   const points = demand.points;
   addBands(source, demand);
-  const rows = [...new Set(points.map((one) => one.item))].map((name) => {
-    const item = items.find((one) => one.name === name), cost = told.margins[item?.label ?? ""] ?? 0;
-    const worth = (/** @type {{price: number, share: number}} */ one) => (one.price - cost) * one.share;
-    const best = points.filter((one) => one.item === name).reduce((one, other) => (worth(other) > worth(one) ? other : one));
-    const now = points.find((one) => one.item === name && one.price === Number(item?.prices[item.usual]));
-    const cells = [cost.toFixed(2), item ? item.prices[item.usual] : "", best.price.toFixed(2), ...[now, best].map((one) => (one ? (100 * worth(one)).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) : ""))];
-    return element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, name)), ...cells.map((cell, place) => element("td", { class: place === 2 && best !== now ? "number is-new" : "number", "data-title": HEADS[place + 1] }, cell)));
+  const worths = [...new Set(points.map((one) => one.item))].map((name) => {
+    const item = items.find((one) => one.name === name), cost = told.margins[item?.label ?? ""] ?? 0, own = points.filter((one) => one.item === name);
+    const worth = (/** @type {{price: number, share: number}} */ one) => 100 * (one.price - cost) * one.share;
+    const best = own.reduce((one, other) => (worth(other) > worth(one) ? other : one));
+    const now = own.find((one) => one.price === Number(item?.prices[item.usual])) ?? best;
+    return { name, cost, prices: [now.price, best.price].map((one) => one.toFixed(2)), earns: [worth(now), worth(best)].map((one) => one.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })), gain: Math.round(100 * (worth(best) - worth(now))) / 100 };
   });
-  const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, place > 3 && told.currency ? `${head}, ${told.currency}` : head));
+  const pair = (/** @type {string[]} */ [now, best], /** @type {boolean} */ changes) => (changes ? `${now} → ${best}` : now);
+  const rows = worths.sort((one, other) => other.gain - one.gain).map(({ name, cost, prices, earns, gain }) => element("tr", gain > 0 ? { class: "pays" } : {},
+    element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, name)), ...[cost.toFixed(2), pair(prices, gain > 0), pair(earns, gain > 0)].map((cell) => element("td", { class: "number" }, cell))));
+  const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, place > 2 && told.currency ? `${head}, ${told.currency}` : head));
   card.querySelector("table").replaceChildren(element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
   card.hidden = false;
 }

@@ -43,8 +43,15 @@ export async function askAbout(name, path, body, signal, method = body === undef
 /** What values are per. */
 export const CUSTOMERS = 100;
 
-/** @param {number} number @param {number} [digits] */
-export const amount = (number, digits = 3) => Number(number.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
+/**
+ * A number with as many decimals as its size deserves, or the size of what it stands beside: 131, 26.3, 1.52, 0.043.
+ * @param {number} number @param {number} [beside]
+ */
+export function amount(number, beside = number) {
+  const size = Math.abs(beside), digits = size >= 100 || !size ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : Math.min(6, 1 - Math.floor(Math.log10(size)));
+  const text = number.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return /[1-9]/.test(text) ? text.replace("-", "−") : text.replace("-", "");
+}
 
 /** The tone of a chip that says whether a market changed. @param {string} label */
 export const toneOf = (label) => (label.startsWith("Changed") ? "care" : label.startsWith("Stable") ? "good" : "");

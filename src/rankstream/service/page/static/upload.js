@@ -5,9 +5,9 @@ import { askAbout, byId, element, isAbort } from "./server.js";
 
 /** What a column can be, and how people call that. @type {[string, string][]} */
 const ROLES = [
-  ["", "not used"], ["chosen", "choice: a name, or 1 where chosen"], ["item", "item"], ["offered", "offer: a list of items"],
-  ["priced", "offer with prices"], ["flag", "item: 1 where on offer"], ["observation", "receipt or visit"], ["price", "price"],
-  ["count", "how often"], ["time", "time"], ["by", "a market for each value"], ["available", "whether in stock"], ["ranking", "ranking"],
+  ["", "not used"], ["chosen", "what was chosen"], ["item", "item"], ["offered", "list of items"],
+  ["priced", "items with prices"], ["flag", "1 where on offer"], ["observation", "receipt or visit"], ["price", "price"],
+  ["count", "how often"], ["time", "time"], ["by", "separate markets"], ["available", "whether in stock"], ["ranking", "ranking"],
   ["offer_id", "ID of the offer"],
 ];
 const GIVEN = ["chosen", "item", "offered", "observation", "count", "time", "available", "ranking", "offer_id"]; // roles of the reader
@@ -107,9 +107,12 @@ function showSample(wanted) {
     return element("th", { scope: "col" }, element("bdi", { dir: "ltr" }, column), select);
   });
   const rows = found.rows.map((/** @type {string[]} */ cells) => element("tr", {}, ...cells.map((cell, place) => element("td", { "data-title": found.columns[place] ?? "" }, element("bdi", { dir: "ltr" }, cell)))));
+  const all = element("button", { type: "button", class: "link" }, "Show all");
+  all.addEventListener("click", () => { byId("sample").classList.add("is-whole"); all.remove(); });
+  if (found.rows.length <= 6 || byId("sample").classList.contains("is-whole")) all.hidden = true;
   const focus = document.activeElement instanceof HTMLSelectElement ? document.activeElement.dataset.column : null;
   const more = found.n_columns > found.columns.length ? [element("p", { class: "note" }, `The first ${found.columns.length} of ${found.n_columns.toLocaleString("en")} columns.`)] : [];
-  byId("sample").replaceChildren(element("div", { class: "scroll stacks", tabindex: "0", role: "region", "aria-label": "The first rows" }, element("table", {}, element("caption", {}, `The first ${found.rows.length} rows`), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows))), ...more);
+  byId("sample").replaceChildren(element("div", { class: "scroll stacks", tabindex: "0", role: "region", "aria-label": "The first rows" }, element("table", {}, element("caption", {}, `The first ${found.rows.length} rows `, all), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows))), ...more);
   selects().find((one) => one.dataset.column === focus)?.focus();
 }
 
@@ -119,15 +122,16 @@ function showAccount() {
   byId("preview-problem").textContent = found.problem || (found.is_taken ? "There is a market of this name already: choose another name." : "");
   byId("import").disabled = Boolean(found.problem || found.is_taken);
   const hints = (found.unused ?? []).filter((/** @type {any} */ one) => ["price", "group", "time"].includes(one.kind) && !selects().some((select) => select.dataset.column === one.name && select.value)).map((/** @type {any} */ one) => hint(one.name, one.kind));
+  if (!byId("nothing").value && rest.some((/** @type {string} */ text) => text.includes("“Bought nothing” above") || text.includes("“nothing” above"))) hints.unshift(hint("nothing", "nothing"));
   byId("account").replaceChildren(...(first ? [element("h3", {}, "What was read"), element("p", { class: "lead" }, first), ...rest.map((/** @type {string} */ text) => element("p", { class: "lines" }, text)), ...hints] : []));
 }
 
 /** A column that is not used, and a button that uses it. @param {string} name @param {string} kind */
 function hint(name, kind) {
-  const [words, role] = kind === "price" ? ["looks like prices. With prices, the page also shows demand by price.", "price"] : kind === "time" ? ["looks like times. With times, the page shows what changed.", "time"] : ["looks like groups, such as stores. Each can have a market of its own.", "by"];
+  const [words, role] = kind === "nothing" ? ["can stand for customers who bought nothing, so that their visits count.", ""] : kind === "price" ? ["looks like prices. With prices, the page also shows demand by price.", "price"] : kind === "time" ? ["looks like times. With times, the page shows what changed.", "time"] : ["looks like groups, such as stores. Each can have a market of its own.", "by"];
   const use = element("button", { type: "button" }, "Use it"), columns = name.split(", ");
   use.addEventListener("click", () => {
-    selects().filter((one) => columns.includes(one.dataset.column ?? "")).forEach((one) => { one.value = role; });
+    if (kind === "nothing") byId("nothing").value = name; else selects().filter((one) => columns.includes(one.dataset.column ?? "")).forEach((one) => { one.value = role; });
     changed();
   });
   return element("p", { class: "hint" }, element("bdi", { dir: "ltr" }, name), ` ${words} `, use);

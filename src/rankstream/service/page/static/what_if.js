@@ -3,7 +3,7 @@
 
 import { points } from "./charts.js";
 import { ask, byId, CUSTOMERS, element, isAbort, items } from "./server.js";
-import { earned, money, remember, shelf, told } from "./memory.js";
+import { earned, gained, money, remember, shelf, told } from "./memory.js";
 
 const PAUSE = 60; // milliseconds: a tick so soon after another waits that long for the next, and one alone is asked at once
 const LOOK = 2500; // milliseconds until intervals are looked for again
@@ -15,6 +15,16 @@ let asked = null;
 let timer = 0, last = -PAUSE;
 /** @type {string[] | null} */
 let baseline = null;
+let isOwn = false; // a baseline that was set by hand stays
+
+/** What shares are compared with, as the legend says it. */
+const against = () => byId("baseline-name").textContent;
+
+/** Compare with an offer from now on. @param {string[]} labels @param {string} name */
+function compareWith(labels, name) {
+  baseline = labels;
+  byId("baseline-name").textContent = name;
+}
 
 const offer = () => items.filter((item) => item.on).map((item) => item.choice);
 const everything = () => items.map((item) => item.levels[item.usual].trim());
@@ -114,7 +124,7 @@ let most = 1;
 function show(shares, base, provisional) {
   most = Math.max(0.05, ...Object.values(shares), ...Object.values(base)) * 1.35; // room for intervals
   const own = baseByItem(base);
-  /** @type {{name: string, change: number}[]} */
+  /** @type {Move[]} */
   const moves = [];
   for (const item of items) {
     const cell = (/** @type {string} */ name) => /** @type {HTMLElement} */ (item.row.querySelector(`.${name}`));
@@ -127,11 +137,16 @@ function show(shares, base, provisional) {
     cell("ends").textContent = "";
     const change = 100 * (share - was), shown = own.has(item) || item.on ? change : 0;
     cell("change").textContent = item.on ? points(shown) : "";
-    cell("change").className = `number change ${shown >= 0.05 ? "up" : shown <= -0.05 ? "down" : ""}`;
-    moves.push({ name: item.name, change: shown });
+    cell("change").className = `number change ${tone(item.always, shown)}`;
+    moves.push({ name: item.name, change: shown, tone: tone(item.always, shown) });
   }
   summarise(moves, provisional);
 }
+
+/** @typedef {{name: string, change: number, tone: string}} Move */
+
+/** Whether a change is good for the shop: more customers who buy nothing are not. @param {boolean} isNothing @param {number} change */
+const tone = (isNothing, change) => (Math.abs(change) < 0.05 ? "" : change > 0 !== isNothing ? "up" : "down");
 
 /** The share of each item in the baseline, at whatever price. @param {Record<string, number>} base */
 function baseByItem(base) {
@@ -154,24 +169,23 @@ function showEnds(ends) {
   }
 }
 
-/** Who gains and who loses, in words. @param {{name: string, change: number}[]} moves @param {boolean} provisional */
+/** Who gains and who loses, in words. @param {Move[]} moves @param {boolean} provisional */
 function summarise(moves, provisional) {
   const clear = moves.filter((one) => Math.abs(one.change) >= 0.05).sort((one, other) => Math.abs(other.change) - Math.abs(one.change));
   const gone = items.filter((item) => !item.on).length, place = byId("summary");
   place.replaceChildren();
   if (provisional) place.append(element("p", { class: "notice" }, "Provisional: a better model is being fitted."));
-  place.append(element("p", {}, `${items.length - gone} of ${items.length} items are on offer, compared with ${baseline ? "your baseline" : "everything at usual prices"}.`));
+  place.append(element("p", {}, `${items.length - gone} of ${items.length} items are on offer, compared with ${against()}${baseline || !items.some((item) => item.slider) ? "" : " at usual prices"}.`));
   if (!clear.length) { place.append(element("p", { class: "note" }, "No share changes by 0.1 points or more.")); return; }
-  const rows = clear.slice(0, 10).map((one) => element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, one.name)), element("td", { class: `number ${one.change > 0 ? "up" : "down"}` }, points(one.change))));
+  const rows = clear.slice(0, 10).map((one) => element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, one.name)), element("td", { class: `number ${one.tone}` }, points(one.change))));
   place.append(element("table", {}, element("caption", {}, "Largest changes, in points"), element("tbody", {}, ...rows)));
 }
 
 /** What the offer earns, where margins are known. @param {number} worth @param {number} before */
 function showWorth(worth, before) {
-  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.max(1, Math.abs(CUSTOMERS * worth))))); // as many as the worth has
-  const gain = Number((CUSTOMERS * (worth - before)).toFixed(digits)) / CUSTOMERS, sign = gain > 0 ? "+" : "";
+  const gain = worth - before;
   byId("summary").prepend(element("p", { class: "figure", id: "worth" }, `${money(worth)} `, element("small", {}, `per ${CUSTOMERS} customers`)),
-    element("p", { class: gain > 0 ? "up" : gain < 0 ? "down" : "note" }, `${sign}${money(gain)} against ${baseline ? "your baseline" : "everything on offer"}`));
+    element("p", { class: gain > 0 ? "up" : gain < 0 ? "down" : "note" }, `${gained(gain, worth)} against ${against()}`));
 }
 
 /** Begin: the form as the address says, with its answer. */
@@ -187,6 +201,8 @@ export function begin() {
   }
   document.querySelectorAll("[data-preset]").forEach((button) => button.addEventListener("click", () => {
     const preset = /** @type {HTMLElement} */ (button).dataset.preset;
+    if (!isOwn && preset === "shelf") compareWith([...new Set([...shelf(usual), ...items.filter((one) => one.always).map((one) => one.label)])], "today's shelf");
+    if (!isOwn && preset === "all") compareWith(everything(), "everything on offer");
     tick(preset === "all" ? everything() : preset === "none" ? [] : shelf(usual));
   }));
   byId("find").addEventListener("input", (/** @type {any} */ event) => {
@@ -194,8 +210,8 @@ export function begin() {
     for (const item of items) item.row.hidden = Boolean(wanted) && !item.name.toLowerCase().includes(wanted);
   });
   byId("set-baseline").addEventListener("click", () => {
-    baseline = offer();
-    byId("baseline-name").textContent = "your baseline";
+    isOwn = true;
+    compareWith(offer(), "your baseline");
     changed();
   });
   byId("set-shelf").addEventListener("click", () => { told.shelf = offer(); remember(); byId("copied").textContent = "Saved as today's shelf."; });
