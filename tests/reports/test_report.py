@@ -18,8 +18,6 @@ import price_decide_cases as prices
 from html_pages import HOSTILE, Page
 from naive_prices_decide import ranked_offers
 from rankstream import Assortments, ChoiceCounts, RankingModel, estimate, load_model
-from rankstream.data.drift import DriftReport
-from rankstream.data.item_changes import ItemMovement
 from rankstream.decide import best_offer
 from rankstream.decide.decision import Units
 from rankstream.decide.intervals import MIN_REPLICATES, REPLICATES
@@ -27,7 +25,7 @@ from rankstream.estimation.intervals import Share
 from rankstream.models.answers import Substitution
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.reports import make, overview
-from rankstream.reports.blocks import Chart, Section, TableBlock, static, table
+from rankstream.reports.blocks import Chart, Section, TableBlock, static
 from rankstream.reports.make import Report, report
 from rankstream.reports.origin import proven
 from rankstream.reports.sections import demand_section, fit_section, substitution_section
@@ -107,11 +105,11 @@ def test_the_same_choices_give_the_same_page(made: tuple[Path, Any]) -> None:
 def test_a_page_says_what_there_is_to_say(made: tuple[Path, Any]) -> None:
     folder, content = made
     page = check((folder / "page.html").read_text(encoding="utf-8"))
-    words = "\n".join(page.texts["p"])
+    words = "\n".join(page.texts["p"]).replace("\xa0", " ")  # no line breaks before a percent sign
     assert page.texts["h2"] == [
-        "What to do", "What you should know", "What changed", "Who gains when an item is gone", "Who the customers are",
-        "Best offer", "What changed over time", "How well it fits, and what is proven",
-        "Compared with other kinds of models", "Data",
+        "What to do", "What you should know", "What changed over time", "Who gains when an item is gone",
+        "Who the customers are", "Best offer", "How well it fits, and what is proven",
+        "Compared with other kinds of models", "Data", "Offers",
     ]  # fmt: skip
     assert "402 records" in words
     assert "2 records were skipped" in words
@@ -234,7 +232,7 @@ def test_a_report_needs_no_part_of_the_server() -> None:
 
 
 def test_an_empty_section_and_a_table_without_rows() -> None:
-    empty = Section("a", "A", (), (table("Nothing", ("item", "share"), []),))
+    empty = Section("a", "A", (), (TableBlock("Nothing", ("item", "share"), []),))
     page = check(Report("<b>", "", "", (empty,), {}).html)
     assert page.texts["h1"] == ["<b>"]
     assert page.tags.count("tr") == 1
@@ -314,8 +312,8 @@ def test_findings_are_three_to_five_and_each_says_how_sure_it_is(made: tuple[Pat
     *findings, legend = re.findall(r"<p[^>]*>(.*?)</p>", part, flags=re.DOTALL)
     assert 3 <= len(findings) <= 5
     for sentence in findings:
-        assert re.search(r"\d % \[\d+\.\d, \d+\.\d\]", sentence), sentence
-    assert legend.startswith("Brackets are 95 % intervals")
+        assert re.search(r"\d\xa0% \[\d+\.\d, \d+\.\d\]", sentence), sentence
+    assert legend.startswith("Brackets are 95\xa0% intervals")
 
 
 def test_advice_delists_lists_swaps_and_reprices() -> None:
@@ -374,14 +372,6 @@ def test_all_values_of_a_report_are_per_100_customers_in_its_currency() -> None:
     drawn = static("charts.js")
     assert "per 100 customers" in drawn
     assert "1,000 customers" not in drawn
-
-
-def test_what_changed_at_equal_offers_is_called_so() -> None:
-    item = ItemMovement("tea", 0.05, 0.001, 12, 0, 0.02)
-    alike = DriftReport((), (), (), 0.05, "holm", (item,), 3)
-    assert overview.change_section(alike).sentences[1] == "The share of tea rose by 5.0 points in 12 offers."
-    (_, sentence) = overview.change_section(replace(alike, given_offers=True)).sentences
-    assert sentence == "The share of tea rose by 5.0 points at equal offers and prices."
 
 
 def test_a_comparison_keeps_the_weights_of_the_fit_and_says_so() -> None:

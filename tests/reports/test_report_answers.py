@@ -114,7 +114,7 @@ def test_demand_is_asked_of_items_with_several_prices(monkeypatch: pytest.Monkey
 
 
 def test_the_section_of_the_best_offer_has_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(findings, "summary", lambda *_: ["in short"])
+    monkeypatch.setattr(findings, "summary", lambda *_: ["in short", "Not proven best", "next"])
     monkeypatch.setattr(findings, "explanation", lambda *_: ["the same again", "why", "and why not"])
     decision: Any = SimpleNamespace(
         offer=("tea", "pie"), value=1.625, overestimate=0.125, by_size={1: 1.0, 2: 1.5, 3: 1.25},
@@ -122,7 +122,7 @@ def test_the_section_of_the_best_offer_has_its_numbers(monkeypatch: pytest.Monke
         runners_up=[SimpleNamespace(offer=("tea",), value=1.125), SimpleNamespace(offer=("tea", "rum"), value=1.0)],
     )  # fmt: skip
     section = findings.offer_section(decision, Units())
-    assert section.sentences == ("in short", "why", "and why not")
+    assert section.sentences == ("Not proven best", "why", "and why not")  # the rest is said above
     best, sizes, taken = section.parts
     assert [row[0] for row in best.rows] == ["tea, pie", "drop pie", "add rum; drop pie"]  # type: ignore[union-attr]
     assert [float(row[1]) for row in best.rows] == [150.0, 100.0, 87.5]  # type: ignore[union-attr]
@@ -135,7 +135,7 @@ def test_the_section_of_the_best_offer_has_its_numbers(monkeypatch: pytest.Monke
     assert sizes.table.rows[0][2] == ""  # type: ignore[union-attr]
     assert "50" in sizes.table.rows[1][2]  # type: ignore[union-attr]
     assert "25" in sizes.table.rows[2][2]  # type: ignore[union-attr]
-    assert taken.rows == (("tea", "50.0 %"), ("pie", "30.0 %"), ("no", "20.0 %"))  # type: ignore[union-attr]
+    assert tuple(taken.rows) == (("tea", "50.0 %"), ("pie", "30.0 %"), ("no", "20.0 %"))  # type: ignore[union-attr]
     decision.by_size = {1: 1.0, 2: 1.5}
     assert len(findings.offer_section(decision, Units()).parts) == 3
     decision.by_size = {2: 1.5}

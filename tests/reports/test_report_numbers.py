@@ -51,8 +51,9 @@ def lines_of(section: blocks.Section) -> Iterator[str]:
         shown = part if isinstance(part, blocks.TableBlock) else part.table
         if not isinstance(part, blocks.TableBlock):
             yield f"    {part.kind} {numbers_of(part.title)}: {rounded(part.values)}"
-        yield f"    table {shown.numbers}, {numbers_of(shown.caption)}: {numbers_of(shown.note)}"
-        rows = [f"        {' | '.join(map(numbers_of, row))}" for row in shown.rows]
+        note = f"{shown.most:,} {len(shown.rows):,}" if len(shown.rows) > shown.most else ""
+        yield f"    table {shown.numbers}, {numbers_of(shown.caption)}: {note}"
+        rows = [f"        {' | '.join(numbers_of(str(cell)) for cell in row)}" for row in shown.rows[: shown.most]]
         checksum = f"        {len(rows)} in all, {crc32(''.join(rows).encode()):x}"
         yield from rows if len(rows) <= 12 else [*rows[:3], checksum]
 
@@ -144,11 +145,7 @@ def every_section() -> Iterator[tuple[str, Iterator[str]]]:
         iter(map(numbers_of, [*overview._prices(small), *overview._prices({"pie": small["pie"]})])),
     )
     yield "no choices", lines_of(overview.findings_section(MODEL, rs.ChoiceCounts(OFFERS), moves(4), {}, ""))
-    for name, report in (("items", drift()), ("given", drift(given_offers=True)), ("offers", drift(items=()))):
-        yield f"changes, {name}", lines_of(overview.change_section(report))
-    yield "no times", lines_of(overview.change_section(None, "because 7"))
-    usual, shown = overview.offers_table(COUNTS, "3 most", 2)
-    yield "offers", iter([f"    {usual} {shown.rows} {numbers_of(shown.note)}"])
+    yield "offers", lines_of(overview.offers_section(COUNTS, 2))
     yield "drift", lines_of(findings.drift_section(drift()))
     yield "drift without items", lines_of(findings.drift_section(drift(items=(), tested_items=0)))
     spans = [(1.7e9 + 1000.0 * n, 1.7e9 + 1000.0 * n + 500.0) for n in range(3)]

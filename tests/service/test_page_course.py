@@ -84,7 +84,7 @@ def test_changes_are_where_their_records_are() -> None:
     section = course_section(points, [{"choice": 1500, "since": 500}])
     changes = section.parts[1]
     assert isinstance(changes, TableBlock)
-    assert changes.rows == (("60", "1970-01-01 00:01:00", "5"),)
+    assert tuple(changes.rows) == (("60", "1970-01-01 00:01:00", "5"),)
     assert section.sentences[1] == "Detected changes: 1."
 
 

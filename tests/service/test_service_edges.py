@@ -18,7 +18,7 @@ from rankstream.reports.origin import period_of
 from rankstream.service.hub import age_of
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.metrics import Metrics
-from rankstream.service.page.market import listed_items, model_header, proven
+from rankstream.service.page.market import listed_items, model_header
 from rankstream.service.processes import batch_reader, importer, learner, panels, questions, worker
 from rankstream.service.processes.batch_reader import check_lines, check_size, in_chunks, records_in
 from rankstream.service.processes.importer import in_preview, records_of
@@ -182,6 +182,8 @@ def test_chips_say_what_the_header_says() -> None:
     assert "Model is current" in current(position=100)
     assert "all choices of the file" in current(is_file=True)
     assert "Near the best fit (proven)" in quality(gap=0.05)
+    assert "Fits within noise" in quality(gap=0.06, distance=0.04, noise=0.04)
+    assert "Fits within noise" not in quality(gap=0.06, distance=0.04, noise=0.039)
     assert "Fit may not be the closest" in quality(gap=0.06)
     assert "Fit not proven yet" in quality(gap=None)
     assert "Provisional" in quality(choices=29.0)
@@ -199,9 +201,9 @@ def test_chips_say_what_the_header_says() -> None:
     ],
 )  # fmt: skip
 def test_what_is_proven(facts: dict[str, Any], words: str) -> None:
-    first, *others = proven(FACTS | facts)
-    assert "based on 120 choices" in first
-    assert words in " ".join(others)
+    said = str(PARTS.proven(model_header(ROW, PublishedModel(1, "", FACTS | facts))))
+    assert "based on 120 choices" in said
+    assert words in said
 
 
 def test_an_address_ticks_items_and_chooses_prices() -> None:
@@ -239,8 +241,9 @@ def test_changes_have_a_label() -> None:
     assert label([5.0, 1200.0], False) == "Changed at record 1,200"
     assert label([86_400.0 * 31], True) == "Changed on 1 February"
     assert label([], True, changed=True, tested=1) == "Changed lately"
-    assert label([], True, changed=False, tested=1) == "Stable"
-    assert label([], True, changed=False, tested=0) == "Change not tested"
+    assert label([], True, changed=False, tested=1, tested_items=0) == "Stable"
+    assert label([], True, changed=False, tested=0, tested_items=3) == "Stable"
+    assert label([], True, changed=False, tested=0, tested_items=0) == "Change not tested"
 
 
 def test_a_course_names_when_a_change_was_learned() -> None:
@@ -249,7 +252,7 @@ def test_a_course_names_when_a_change_was_learned() -> None:
     parts: Any = section.parts
     chart, changes = parts
     assert chart.table.rows[0] == ("3", "1970-01-01 00:03:00", "0.5000", "")
-    assert changes.rows == (("3", "1970-01-01 00:03:00", "3"), ("2", "1970-01-01 00:02:00", "1"))
+    assert tuple(changes.rows) == (("3", "1970-01-01 00:03:00", "3"), ("2", "1970-01-01 00:02:00", "1"))
     assert panels.course_section([], []).parts == ()
 
 

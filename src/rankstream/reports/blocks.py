@@ -1,7 +1,8 @@
 """What pages are made of, as data: sentences, tables, and charts that are tables as well."""
 
+import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -19,13 +20,17 @@ MOST_ROWS = 100
 
 @dataclass(frozen=True)
 class TableBlock:
-    """Rows below headings; the first column names them, and all others from ``numbers`` on are numbers."""
+    """Rows below headings; the first column names them, and all others from ``numbers`` on are numbers.
+
+    Of more than ``most`` rows only these are shown; ``which`` says in a word which ones they are.
+    """
 
     caption: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Any]]
     numbers: int = 1
-    note: str = ""
+    most: int = MOST_ROWS
+    which: str = "first"
 
 
 @dataclass(frozen=True)
@@ -59,26 +64,6 @@ class Section:
     parts: tuple[TableBlock | Chart, ...] = ()
 
 
-def table(
-    caption: str,
-    heads: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    numbers: int = 1,
-    most: int = MOST_ROWS,
-    which: str = "first",
-) -> TableBlock:
-    """A table of at most ``most`` rows, with a note of how many there are where some were left out.
-
-    Numbers begin at the column ``numbers``; ``which`` says in a word which rows are shown.
-
-    >>> table("Shares", ["item", "share"], [("tea", "60.0 %"), ("pie", "40.0 %")], most=1).note
-    'These are the first 1 of 2.'
-    """
-    every = [tuple(str(cell) for cell in row) for row in rows]
-    note = f"These are the {which} {most:,} of {len(every):,}." if len(every) > most else ""
-    return TableBlock(caption, tuple(heads), tuple(every[:most]), numbers, note)
-
-
 def label(value: Any) -> str:
     r"""How an item reads in a page: directions and control characters are written out, and no name turns others around.
 
@@ -86,6 +71,16 @@ def label(value: Any) -> str:
     'tea\\u202e'
     """
     return isolated(shown(value))
+
+
+def spoken(text: Any, is_number: bool = False) -> str:
+    r"""A sentence or a cell as people write it: prices after "at", and a number with a true minus.
+
+    >>> spoken("tea @ 3.00"), spoken("-1.5", is_number=True) == "\u22121.5"
+    ('tea at 3.00', True)
+    """
+    words = re.sub(r" @ (?=\d)", " at ", label(text))
+    return re.sub(r"(?<!\w)-(?=\d)", "\u2212", words) if is_number else words
 
 
 def brief(value: Any, most: int = 40) -> str:
@@ -138,7 +133,13 @@ def templates(*packages: str) -> "Environment":
         loader=ChoiceLoader([PackageLoader(package) for package in (*packages, "rankstream.reports")]),
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"label": label, "brief": brief, "percent": percent, "presented": presented}
+    environment.filters |= {
+        "label": label,
+        "spoken": spoken,
+        "brief": brief,
+        "percent": percent,
+        "presented": presented,
+    }
     library = static("vendor/d3.min.js") + "\n" + static("vendor/plot.umd.min.js")
     texts = {"style": static("style.css"), "library": library, "charts": static("charts.js")}  # within every report
     digests = {name: b64encode(sha256(text.encode()).digest()).decode() for name, text in texts.items()}

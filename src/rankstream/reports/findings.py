@@ -13,9 +13,9 @@ from rankstream.data.readers.reading import Reading
 from rankstream.decide.decision import Decision, Units, explanation, summary
 from rankstream.evaluate.comparison import HELD_OUT, Comparison
 from rankstream.plots.models import wilson
-from rankstream.reports.blocks import Chart, Section, percent, table
+from rankstream.reports.blocks import Chart, Section, TableBlock, percent
 from rankstream.reports.origin import MIN_DATE, account_of
-from rankstream.reports.overview import differences, offers_table
+from rankstream.reports.overview import differences
 from rankstream.reports.sections import joined
 
 MOST_LINES = 10
@@ -61,7 +61,7 @@ def drift_section(
             for one in report.items
         ]
         heads = ("item", "change of its share, points", "p-value", "offers with it that changed")
-        shown = table("Items whose shares changed, the clearest first", heads, rows, most=20, which="clearest")
+        shown = TableBlock("Items whose shares changed, the clearest first", heads, rows, most=20, which="clearest")
         values = [
             {"item": str(one.item), "change": 100 * one.change, "clear": one.p_value < report.level}
             for one in sorted(report.items[:MOST_LINES], key=lambda one: -one.change)
@@ -105,7 +105,7 @@ def _over_time(
     ]
     some = "" if len(lines) == len(names) else f", {len(lines)} of {len(names):,} items"
     heads = ("from", "choices", *(names[at] for at in lines))
-    shown = table(f"Shares of {what}{some}, with 95 % intervals", heads, rows)
+    shown = TableBlock(f"Shares of {what}{some}, with 95 % intervals", heads, rows)
     values = {
         "dated": dated, "across": across, "at": [round((first + last) / 2.0) for first, last in times],
         "spans": list(times), "choices": sizes.tolist(), "alarms": list(alarms), "drawn": len(lines),
@@ -127,7 +127,7 @@ def comparison_section(found: Comparison, notes: Sequence[str] = ()) -> Section:
         for row in found.rows
     ]
     heads = ("model", "behind the best, log-likelihood per choice", "log-likelihood", "mean error, points", "size")
-    shown = table("Models by how well they predict what was held out", heads, rows)
+    shown = TableBlock("Models by how well they predict what was held out", heads, rows)
     values = [{"name": row.name, "behind": row.behind, "margin": row.margin} for row in found.rows]
     draw = Chart("behind", "How far models are behind the best", values, shown)
     words = (
@@ -153,7 +153,7 @@ def offer_section(found: Decision, units: Units) -> Section:
         )
     ]
     heads = ("the best offer, and what differs in the next", per, "less than the best")
-    parts: list[Any] = [table("The best offers", heads, rows)]
+    parts: list[Any] = [TableBlock("The best offers", heads, rows)]
     sizes = found.by_size
     if len(sizes) > 1:
         before = [float("nan"), *list(sizes.values())[:-1]]
@@ -161,14 +161,15 @@ def offer_section(found: Decision, units: Units) -> Section:
             (str(size), units.amount(value), "" if np.isnan(less) else units.change(value - less))
             for (size, value), less in zip(sizes.items(), before, strict=True)
         ]
-        shown = table("The best value for each number of items, by the model", ("items", per, "one more adds"), worth)
+        shown = TableBlock("The best value for each number of items, by the model", ("items", per, "one more adds"), worth)
         values = [{"size": size, "value": value, "chosen": size == len(found.offer)} for size, value in sizes.items()]
         parts.append(Chart("sizes", "The value of shelf space", values, shown))
-    shares = table(
+    shares = TableBlock(
         "What customers take from the offer", ("item", "share"),
         [(item, percent(share)) for item, share in sorted(found.shares.items(), key=lambda pair: -pair[1])],
     )  # fmt: skip
-    return Section("offer", "Best offer", (*summary(found, units), *explanation(found, units)[1:]), (*parts, shares))
+    proof = [line for line in summary(found, units) if "roven best" in line]  # the rest is said above
+    return Section("offer", "Best offer", (*proof, *explanation(found, units)[1:]), (*parts, shares))
 
 
 def read_section(found: Reading) -> Section:
@@ -180,7 +181,5 @@ def read_section(found: Reading) -> Section:
     if found.problems.total:
         first = {one.kind: str(one) for one in reversed(found.problems.first)}
         rows = [(kind, f"{number:,}", first.get(kind, "")) for kind, number in found.problems.by_kind.most_common()]
-        parts.append(table("Skipped records", ("problem", "records", "first case"), rows, numbers=3))
-    usual, made = offers_table(counts, "The most frequent offers", most=10)
-    words.append(f"The most frequent offer is {joined(usual, 100)}.")
-    return Section("read", "Data", tuple(words), (*parts, made))
+        parts.append(TableBlock("Skipped records", ("problem", "records", "first case"), rows, numbers=3))
+    return Section("read", "Data", tuple(words), tuple(parts))

@@ -23,7 +23,7 @@ from rankstream.models.files import method_of
 from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.reports import findings, overview, sections
 from rankstream.reports.answers import Answers
-from rankstream.reports.blocks import Section, render, table
+from rankstream.reports.blocks import Section, TableBlock, render
 from rankstream.reports.origin import period_of, proven
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rankstream.evaluate.comparison import Comparison
 
 MAX_SUBSTITUTED_ITEMS = 30  # items whose substitutes are asked for: the most chosen ones
+MAX_OFFERS = 10  # in the table of offers
 RIVALS = ("mnl", "latent-class", "markov-chain", "mnl-price", "latent-class-price")
 NO_TIMES = "The times of these choices are not known (a folder of markets keeps none): give a file that has times."
 NO_MARGINS = "Add margins to see what to offer and what it would earn."
@@ -146,7 +147,9 @@ def report(
         if decision is None
         else overview.advice_section(decision, units, tuple(warnings)),
         overview.findings_section(model, choices, answers.moves, curves, interval_words(model.about)),
-        overview.change_section(drift, reason),
+        Section("drift", "What changed over time", (reason,))
+        if drift is None or reading is None
+        else findings.drift_section(drift, reading.slices or (), reading.slice_times or (), nothing=model.no_choice),
         sections.substitution_section(answers.moves, answers.shares or None, model),
         sections.types_section(model, answers.types, answers.rankings(top), top),
     ]
@@ -154,16 +157,13 @@ def report(
         made.append(sections.demand_section(curves))
     if decision is not None:
         made.append(findings.offer_section(decision, units))
-    if drift is not None and reading is not None:
-        spans = reading.slices or (), reading.slice_times or ()
-        made.append(findings.drift_section(drift, *spans, nothing=model.no_choice))
     made.append(sections.fit_section(model, choices, proven(model, answers.origin)))
     if not isinstance(compared, str):
         made.append(findings.comparison_section(compared, (KEPT_WEIGHTS,) if _refit(model, seed) else ()))
     elif compared:
         made.append(Section("comparison", "Compared with other kinds of models", (compared,)))
-    if reading is not None:
-        made.append(findings.read_section(reading))
+    made += [] if reading is None else [findings.read_section(reading)]
+    made.append(overview.offers_section(choices, MAX_OFFERS))
     content = {
         "warnings": warnings,
         "drift": None if drift is None else drift.to_json(),
@@ -187,7 +187,7 @@ def combine(reports: Mapping[str, Report], title: str, units: Units, errors: Map
         gain = "" if around.get("gain") is None else units.change(around["gain"]) + units.ends(around["gain_interval"])
         rows.append((name, one.period.rpartition(" · ")[2], gain))
     rows += [(name, "no report", reason) for name, reason in errors.items()]
-    index = table("Markets", ("market", "visits", "best gain per 100 customers"), rows)
+    index = TableBlock("Markets", ("market", "visits", "best gain per 100 customers"), rows)
     return render("report.html", pages=list(reports.values()), title=title, index=index)
 
 

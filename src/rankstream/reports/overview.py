@@ -9,13 +9,12 @@ import numpy as np
 from rankstream._core.terminal import plural
 from rankstream._core.types import Label
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.drift import DriftReport
 from rankstream.data.prices import split_label
 from rankstream.decide.decision import Decision, Units, named
 from rankstream.models.answers import Substitution
 from rankstream.models.prices import levels_of
 from rankstream.plots.models import wilson
-from rankstream.reports.blocks import Section, TableBlock, percent, share_and_ends, table
+from rankstream.reports.blocks import Section, TableBlock, percent, share_and_ends
 from rankstream.reports.sections import gained, joined
 
 MIN_PRICE_EFFECT = 0.05
@@ -114,7 +113,9 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
         far = "It is far from anything in the data: try it in one store first, or start with one change."
         sentences += [around.nearness.words, *([far] if around.nearness.is_extrapolation else [])]
     head = ("action", "what to change", f"gain per {units.customers:,} customers", "certainty")
-    return Section("advice", "What to do", tuple(sentences), (table("Gains against today's offer", head, rows, 2),))
+    return Section(
+        "advice", "What to do", tuple(sentences), (TableBlock("Gains against today's offer", head, rows, 2),)
+    )
 
 
 def differences(present: tuple[Label, ...], offer: tuple[Label, ...], briefly: bool = False) -> str:
@@ -127,6 +128,8 @@ def differences(present: tuple[Label, ...], offer: tuple[Label, ...], briefly: b
     comes = [label for label in offer if split_label(label)[0] not in before]
     goes = [label for label in present if split_label(label)[0] not in after]
     most = 3 if briefly else len(offer) + len(present)
+    if briefly:
+        comes, goes = ([split_label(label)[0] for label in labels] for labels in (comes, goes))
     parts = [f"add {joined(comes, most)}"] * bool(comes) + [f"drop {joined(goes, most)}"] * bool(goes)
     prices = [(item, price) for item, price in after.items() if item in before and price != before[item]]
     if briefly:
@@ -134,8 +137,8 @@ def differences(present: tuple[Label, ...], offer: tuple[Label, ...], briefly: b
     return "; ".join([*parts, *(f"price {item} at {price:.2f} (now {before[item]:.2f})" for item, price in prices)])
 
 
-def offers_table(counts: ChoiceCounts, caption: str, most: int) -> tuple[tuple[Label, ...], TableBlock]:
-    """Return the most frequent offer, and a table of what differs from it in others, the most frequent first."""
+def offers_section(counts: ChoiceCounts, most: int) -> Section:
+    """List the most frequent offers, by what differs from the most frequent one."""
     offers, order = counts.assortments.offers, (-counts.totals).argsort(kind="stable").tolist()
     usual, totals = offers[order[0]], counts.totals.round(1)
     rows = [
@@ -144,7 +147,8 @@ def offers_table(counts: ChoiceCounts, caption: str, most: int) -> tuple[tuple[L
         if totals[place] > 0.0
     ]
     heads = ("what differs from the most frequent offer", "choices")
-    return usual, table(caption, heads, rows, most=most, which="most frequent")
+    shown = TableBlock("Offers and how often customers chose from them", heads, rows, most=most, which="most frequent")
+    return Section("offers", "Offers", (f"The most frequent offer: {joined(usual, 20)}.",), (shown,))
 
 
 def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> str:
@@ -154,17 +158,3 @@ def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> st
     largest = units.customers * max(map(abs, interval))
     digits = 3 if largest < 1.0 else 2 if largest < 100.0 else 0
     return f"{how}{units.ends(interval, f'.{digits}f')}"
-
-
-def change_section(report: DriftReport | None, reason: str = "") -> Section:
-    """Return the verdict on what changed over time, or why there is none."""
-    title = "What changed"
-    if report is None:
-        return Section("changed", title, (reason or "The choices have no times, so changes cannot be tested.",))
-    sentences = [report.verdict]
-    for item in report.items[:3]:
-        way = "rose" if item.change > 0.0 else "fell"
-        points = f"{100 * abs(item.change):.1f} points"
-        where = "at equal offers and prices" if report.given_offers else f"in {plural(item.offers, 'offer')}"
-        sentences.append(f"The share of {item.item} {way} by {points} {where}.")
-    return Section("changed", title, tuple(sentences))

@@ -12,12 +12,13 @@ from rankstream.models.answers import Substitution
 from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.models.protocol import ChoiceModel
 from rankstream.plots.models import wilson
-from rankstream.reports.blocks import Chart, Section, TableBlock, brief, percent, share_and_ends, table
+from rankstream.reports.blocks import Chart, Section, TableBlock, brief, percent, share_and_ends
 
 MOST_DOTS = 1500  # pairs of offer and item in a chart: more would make a page of megabytes
 MOST_DRAWN = 20  # items in a chart of who gains
 MATRIX = 12  # items up to which the table of who gains has a column for each
 MOST_LINES, MOST_CURVES = 8, 30  # items in the chart and in the table of demand by price
+ELASTICITY = "Price elasticity: the change in demand, in %, if the price rises by 1 %"
 MAX_NAMED_ITEMS = 5  # substitutes that a row names where there are more
 
 
@@ -45,7 +46,9 @@ def fit_section(model: ChoiceModel, counts: ChoiceCounts, sentences: Iterable[st
         for place in np.argsort(-apart * np.sqrt(totals), kind="stable").tolist()
     ]  # fmt: skip
     heads = ("offer", "item", "choices", "observed [95 % interval]", "predicted")
-    shown = table("Predicted and observed shares, the furthest apart first", heads, rows, numbers=2, which="furthest")
+    shown = TableBlock(
+        "Predicted and observed shares, the furthest apart first", heads, rows, numbers=2, which="furthest"
+    )
     columns = (part.tolist() for part in (observed, low, high, predicted))
     values = [list(row) for row in zip(map(str, items), *columns, strict=True)]
     chart = Chart("dots", "Predicted against observed shares", values, shown)
@@ -79,14 +82,14 @@ def types_section(
     known = all(ends is not None for _, ends in found.values())
     caption = "Customer types by their first two choices"
     caption += f", with {interval_words(model.about)}" if known and found else ""
-    shown = table(caption, ("first choice > second choice", "share of customers"), rows, most=top, which="largest")
+    shown = TableBlock(caption, ("first choice > second choice", "share of customers"), rows, most=top, which="largest")
     parts: list[Any] = [shown]
     if found:
         values = [_point(share, name=row[0]) for row, share in list(zip(rows, shares.values(), strict=True))[:top]]
         parts = [Chart("bars", "The largest customer types", values, shown)]
     if rankings:
         whole = [(joined([*one["ranking"], *alone], mark=" > "), percent(one["share"])) for one in rankings]
-        parts.append(table("The largest types by all of their choices", ("from first to last", "share"), whole))
+        parts.append(TableBlock("The largest types by all of their choices", ("from first to last", "share"), whole))
     words = "A type is what customers would take first, and what they would take if that were not on offer."
     if nothing is not None:
         words += f" Customers who would rather buy nothing than anything else are marked with ({nothing})."
@@ -148,8 +151,8 @@ def _gains(moves: Substitution, asked: Sequence[int], ends: Mapping[Label, Any] 
     known = "" if moves.low is None else f", with {moves.interval_name}"
     if len(moves.items) <= MATRIX:
         heads = ("gone", "share if all offered", *(f"to {item}" for item in moves.items))
-        return table(f"Where buyers go, as shares of the item's buyers{known}", heads, rows)
-    return table(f"Where most buyers go{known}", ("gone", "share if all offered", "who gains"), rows, numbers=3)
+        return TableBlock(f"Where buyers go, as shares of the item's buyers{known}", heads, rows)
+    return TableBlock(f"Where most buyers go{known}", ("gone", "share if all offered", "who gains"), rows, numbers=3)
 
 
 def demand_section(curves: Mapping[Label, Mapping[float, Any]]) -> Section:
@@ -159,7 +162,7 @@ def demand_section(curves: Mapping[Label, Mapping[float, Any]]) -> Section:
     drawn = [item for item in listed if item in set(largest[:MOST_LINES])]
     points = [(item, price, curves[item][price]) for item in listed for price in sorted(curves[item])]
     rows = [(item, f"{price:g}", percent(*share_and_ends(share))) for item, price, share in points]
-    shown = table("Demand by price", ("item", "price", "share"), rows, most=len(rows))
+    shown = TableBlock("Demand by price", ("item", "price", "share"), rows, most=len(rows))
     values = [_point(share, item=str(item), price=price) for item, price, share in points]
     chart = Chart("demand", "Demand by price", {"drawn": [str(item) for item in drawn], "points": values}, shown)
     words = ["The share of an item by its own price, with everything else at its usual price."]
@@ -185,7 +188,7 @@ def _elasticities(curves: Mapping[Label, Mapping[float, Any]], items: Sequence[L
         elasticity = f"{np.log(dear / cheap) / np.log(high / low):.2f}" if known else ""
         rows.append((item, f"{low:g} to {high:g}", elasticity, f"{best:g}"))
     heads = ("item", "prices", "elasticity", "price with the highest revenue")
-    return table("Price elasticity: the change in demand, in %, if the price rises by 1 %", heads, rows)
+    return TableBlock(f"{ELASTICITY}, without intervals: the bands in the chart show how sure demand is", heads, rows)
 
 
 def joined(offer: Iterable[Label], most: int = 12, mark: str = ", ") -> str:

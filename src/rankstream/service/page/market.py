@@ -3,11 +3,11 @@
 import asyncio
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from rankstream.reports.blocks import ago, percent
-from rankstream.reports.origin import remainder
 from rankstream.service.hub import Service, age_of
 from rankstream.service.intervals import Intervals
 from rankstream.service.limits import RefusedError
@@ -31,23 +31,18 @@ class Pages:
 
     async def view(self, row: MarketRow, fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
         """What a market's page is filled with; ``fields`` are those of its address."""
-        service = self.service
-        filled: dict[str, Any] = {
-            "facts": service.facts(row), "settings": row.settings, "items": [], "model": None, "usual": [],
-            "sentence": "", "content": None, "observed": [], "progress": None, "choices": None, "account": (),
-            "when": overview_of(service, row)["when"],
-        }  # fmt: skip
+        service, filled = self.service, overview_of(self.service, row)
+        filled |= {"observed": filled["items"], "items": [], "model": None, "usual": [], "account": (), "choices": None}
+        filled |= {"settings": row.settings, "sentence": "", "content": None}
         try:
             published = service.model_of(row)
         except RefusedError as refused:
-            listing = service.published.listing(row) or {"items": []}
-            filled |= {"sentence": refused.sentence, "observed": listing["items"]}
-            return filled | {"progress": listing.get("progress")}
+            return filled | {"sentence": refused.sentence}
         question = {"kind": "listing", "market": row.id, "digest": published.digest}
         listing = service.published.listing(row) or await service.ask(service.quick, question)
-        items, filled["account"] = listed_items(row, listing, fields), listing.get("account", ())
-        filled["choices"] = published.facts["choices"] if published.facts.get("is_file") else None
-        filled |= {"items": items, "usual": listing["usual"], "observed": items, "model": model_header(row, published)}
+        items, header = listed_items(row, listing, fields), model_header(row, published)
+        filled |= {"items": items, "observed": items, "model": header, "usual": listing["usual"]}
+        filled |= {"account": listing.get("account", ()), "choices": header["choices"] if header["is_file"] else None}
         parts = self.panels(row, published, self.first_seconds), add_shares(self, row, published, items)
         content, failed = await asyncio.gather(*parts, return_exceptions=True)
         for one in (content, failed):
@@ -80,7 +75,7 @@ class Pages:
         facts = published.facts
         question = {
             "kind": kind, "market": row.id, "digest": published.digest, "records": row.records,
-            "alarms": facts["alarms"], "last": facts.get("last"), "proven": proven(facts),
+            "alarms": facts["alarms"], "last": facts.get("last"), "facts": facts,
             "price_levels": row.settings.get("price_levels"),
             "follows": any(row.settings.get(name) for name in ("half_life", "window", "detect")),
         }  # fmt: skip
@@ -94,7 +89,7 @@ def model_header(row: MarketRow, published: PublishedModel) -> dict[str, Any]:
     """What the header says about a model: how current it is, how well it fits, and whether it is provisional."""
     facts = published.facts
     known = {"behind": row.records - facts["position"], "reason": provisional_reason(row, facts)}
-    return facts | known | {"proven": proven(facts), "age": f"{ago(age_of(published))} ago"}
+    return {"is_file": False, "noise": None} | facts | known | {"age": f"{ago(age_of(published))} ago"}
 
 
 def overview_of(service: Service, row: MarketRow) -> dict[str, Any]:
@@ -111,19 +106,6 @@ def overview_of(service: Service, row: MarketRow) -> dict[str, Any]:
         "items": listing["items"], "total": total, "nothing": row.settings.get("no_choice") or listing.get("no_choice"),
         "model": None if published is None else model_header(row, published), "progress": listing.get("progress"),
     }  # fmt: skip
-
-
-def proven(facts: dict[str, Any]) -> list[str]:
-    """What is proven of a published model, in plain words.
-
-    >>> proven({"choices": 1200.0, "distance": 0.04, "least": 0.03, "gap": 0.01})[2]
-    'A better ranking model could remove at most 25 % of this distance (proven).'
-    """
-    distance, least, less = facts["distance"], facts["least"], "; older ones may count for less"
-    words = [f"The model is based on {facts['choices']:,.0f} choices{'' if facts.get('is_file') else less}."]
-    if distance is None or least is None:
-        return [*words, "Nothing is proven about it yet."]
-    return [*words, f"Its distance from the observed shares is {distance:.4f}.", remainder(distance, least)]
 
 
 def listed_items(row: MarketRow, listing: dict[str, Any], fields: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -147,11 +129,9 @@ async def add_shares(pages: Pages, row: MarketRow, published: PublishedModel, it
     names = tuple(item["levels"][item["at"]].strip() for item in offer)
     if not offer:
         return
-    task = asyncio.create_task(pages.service.predict(row, published, [names]))
-    done, _ = await asyncio.wait([task], timeout=pages.first_seconds)
-    task.add_done_callback(lambda one: one.cancelled() or one.exception())
-    if not done or task.exception() is not None:
-        return
-    (predicted,) = task.result()
-    for item, name in zip(offer, names, strict=True):
-        item["share"] = percent(predicted["shares"][name])
+    predicting = asyncio.create_task(pages.service.predict(row, published, [names]))
+    predicting.add_done_callback(lambda one: one.cancelled() or one.exception())
+    with suppress(TimeoutError, RefusedError):
+        (predicted,) = await asyncio.wait_for(asyncio.shield(predicting), pages.first_seconds)
+        for item, name in zip(offer, names, strict=True):
+            item["share"] = percent(predicted["shares"][name])

@@ -1,6 +1,7 @@
 """The tabs of a market's page: sections with tables, and with charts for the browser."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -14,28 +15,28 @@ from rankstream.data.drift import DriftReport
 from rankstream.estimation.misfit import noise_distance
 from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.reports.answers import MAX_SUBSTITUTED_ITEMS, Answers
-from rankstream.reports.blocks import Chart, Section, label, render, table
+from rankstream.reports.blocks import Chart, Section, TableBlock, label, render
 from rankstream.reports.findings import drift_section
 from rankstream.reports.make import report
-from rankstream.reports.overview import findings_section, offers_table
-from rankstream.reports.sections import demand_section, fit_section, joined, substitution_section, types_section
+from rankstream.reports.overview import findings_section, offers_section
+from rankstream.reports.sections import demand_section, fit_section, substitution_section, types_section
 from rankstream.service.limits import RefusedError
 from rankstream.service.processes.questions import Answerer, counted, drift_of, period_ends
 from rankstream.service.storage import states as store
 from rankstream.service.storage.states import CoursePoint
 
 MAX_DRIFT_RECORDS = 20_000  # latest records for drift and shares over time; not tuned, keeps a page quick
-SLICES, TYPES, MAX_OFFERS = 12, 10, 15  # what a panel can show
+SLICES, TYPES, MAX_OFFERS = 13, 10, 15  # what a panel can show
 NO_PRICES = (
     "This market has no prices, or none that vary. Choose the column of prices when you add a file. Or set "
     "price_levels, and send offers with prices."
 )
 TITLES = {"findings": "What you should know", "trend": "Shares over time", "drift": "What changed over time"}
-REMEDY = "Tastes changed. Set half_life, window or detect for this market, so that older choices count less."
+REMEDY_OF_FILE = "One model mixes before and after: open a file with the later choices alone."
+REMEDY = "One model mixes before and after. Set half_life, window or detect, so that older choices count less."
 FOLLOWS = "The model follows the change: with these settings, earlier choices count for less, or not at all."
 COURSE = "How far the model was from the observed shares since the first record, and how much a better fit could gain."
 CHANGES = ("at record", "learned at (UTC)", "evidence began near record")
-NOISE = "Sampling noise alone would give a distance of {:.4f}."
 NOT_TESTED = {"label": "Change not tested", "words": "There are too few choices to test for changes."}
 TABS: dict[str, tuple[str, ...]] = {
     "overview": ("findings", "trend"), "prices": ("demand", "elasticity"), "changes": ("drift", "timeline", "course"),
@@ -55,7 +56,6 @@ class PanelAnswerer(Answerer):
         counts = cache(lambda: self.learned(question)[1])
         points = store.course_points(self.store, question["market"])
         over_time = cache(lambda: self._over_time(question, points))
-        noise = cache(lambda: NOISE.format(noise_distance(model, counts())))
         moves = cache(lambda: substitution_section(answers().moves, answers().shares or None, model))
         demand = cache(
             lambda: demand_section(curves()) if curves() else Section("demand", "What prices do", (NO_PRICES,))
@@ -77,11 +77,14 @@ class PanelAnswerer(Answerer):
             "flows": lambda: replace(moves(), name="flows", parts=moves().parts[:1]),
             "matrix": lambda: Section("matrix", "All substitutions", (), moves().parts[1:]),
             "types": lambda: types_section(model, answers().types, answers().rankings(TYPES), TYPES),
-            "offers": lambda: offers_section(counts()),
-            "fit": lambda: fit_section(model, counts(), (*question["proven"], noise())),
+            "offers": lambda: offers_section(counts(), MAX_OFFERS),
+            "fit": lambda: fit_section(model, counts()),
         }
+        facts = {"is_file": False} | question["facts"]
+        with suppress(RefusedError, ValueError):  # only the model was opened
+            facts["noise"] = noise_distance(model, counts())
         tabs = {
-            tab: render("panels.html", "rankstream.service.page", sections=_shown(names, made))
+            tab: render("panels.html", "rankstream.service.page", sections=_shown(names, made), facts=facts)
             for tab, names in TABS.items()
         }
         try:
@@ -119,7 +122,10 @@ class PanelAnswerer(Answerer):
         places = [record_at(points, alarm["choice"]) for alarm in question["alarms"]]
         places = [place for place in places if place > begin]
         alarms = [records[place - begin - 1].time or 0.0 for place in places] if dated else places
-        remedy, nothing = FOLLOWS if question["follows"] else REMEDY, self.model(question).no_choice
+        remedy, nothing = (
+            FOLLOWS if question["follows"] else REMEDY_OF_FILE if is_file else REMEDY,
+            self.model(question).no_choice,
+        )
         section = drift_section(drift, slices, spans, remedy, "record", alarms, nothing)
         return section, {"label": _change_label(drift, alarms, dated), "words": drift.verdict}
 
@@ -137,13 +143,7 @@ def _change_label(drift: DriftReport, alarms: Sequence[float], dated: bool) -> s
         return f"Changed at record {alarms[-1]:,.0f}"
     if drift.changed:
         return "Changed lately"
-    return "Stable" if drift.tested else "Change not tested"
-
-
-def offers_section(counts: ChoiceCounts) -> Section:
-    """List the most frequent offers by how they differ from the most frequent one."""
-    usual, shown = offers_table(counts, "Offers and how often customers chose from them", most=MAX_OFFERS)
-    return Section("offers", "Offers", (f"The most frequent offer: {joined(usual, 20)}.",), (shown,))
+    return "Stable" if drift.tested or drift.tested_items else "Change not tested"
 
 
 def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, int]]) -> Section:
@@ -156,7 +156,7 @@ def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, 
             for point in reversed(points)
         ]
         heads = ("records", "learned at (UTC)", "distance", "certified gap")
-        shown = table("Error and gap, the latest first", heads, cells, which="latest")
+        shown = TableBlock("Error and gap, the latest first", heads, cells, which="latest")
         values = {
             "points": [(point.position, point.distance, point.gap) for point in points],
             "changes": [change["choice"] for change in changes],
@@ -167,7 +167,7 @@ def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, 
         for change in reversed(changes):
             learned = next((moment(point.made) for point in points if point.position >= change["choice"]), "")
             rows.append((f"{change['choice']:,}", learned, f"{change['since']:,}"))
-        parts.append(table("Detected changes, the latest first", CHANGES, rows, which="latest"))
+        parts.append(TableBlock("Detected changes, the latest first", CHANGES, rows, which="latest"))
     return Section("course", "Accuracy so far", (COURSE, f"Detected changes: {len(alarms):,}."), tuple(parts))
 
 
