@@ -136,6 +136,19 @@ def test_the_first_tab_says_what_sells_what_to_change_and_what_that_is_worth(see
     page.locator("#advice-ends", has_text=re.compile(r"\[\u2212?[\d.]+, [\d.]+\]")).wait_for()  # how sure, later
 
 
+AMOUNTS = """async (numbers) => {
+  const script = document.querySelector("script[type=module]").src.replace("page.js", "server.js");
+  const { amount } = await import(script);
+  return numbers.map((number) => amount(number));
+}"""
+
+
+def test_amounts_have_as_many_decimals_as_their_size_deserves(see: Callable[..., Seen]) -> None:
+    page = see().open("/markets/bar")
+    texts = page.evaluate(AMOUNTS, [1234.56, 131.4, 26.34, 1.519, 0.973, 0.0432, -2.694, -0.0, 0])
+    assert texts == ["1,235", "131", "26.3", "1.52", "0.97", "0.043", "\u22122.69", "0", "0"]
+
+
 def test_a_chip_explains_itself(see: Callable[..., Seen]) -> None:
     page = see().open("/markets/cafe")
     page.locator(".chip summary", has_text="fit").click()
@@ -221,6 +234,10 @@ def test_a_baseline_and_presets(see: Callable[..., Seen]) -> None:
     page = see().open("/markets/cafe")
     show(page, "what-if")
     answered(page)
+    for preset, name in (("Today's shelf", "today's shelf"), ("All", "everything on offer")):
+        page.get_by_role("button", name=preset, exact=True).click()
+        page.locator("#baseline-name", has_text=name).wait_for()  # until another one is set
+        answered(page)
     page.get_by_role("checkbox", name="cake").uncheck()
     page.locator("#summary tr", has_text="cake").wait_for()
     page.get_by_role("button", name="Set as baseline").click()
