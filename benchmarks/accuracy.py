@@ -1,7 +1,7 @@
 """How well offers never seen are predicted: RMSE of shares against the truth, held against every rival, in one run.
 
-    python benchmarks/accuracy.py [--quick] [--few | --large] [--markets 10] [--results FILE] [--ballots FILE ...]
-        [--only NAME ...]
+    python benchmarks/accuracy.py [--quick] [--few | --large | --others] [--markets 10] [--results FILE]
+        [--ballots FILE ...] [--only NAME ...]
 
 Results are kept in a file of JSON lines, one per truth, number of choices and market, and what is there is not computed
 again: stop it when you like and go on later; ``--print`` shows what there is. Ratios are those of the mean errors of
@@ -29,7 +29,8 @@ from rankstream import ChoiceCounts, Estimate, methods, models
 from rankstream.baselines import fit_latent_class, fit_markov_chain, fit_mle, fit_mnl
 from rankstream.models import ChoiceModel
 from rankstream.models.entropy import guides
-from truths import FEW_OFFERS, LARGE, TRUTHS, Make, ballots
+from rankstream.models.parametric.mnl import fit_shrunk_logit
+from truths import FEW_OFFERS, LARGE, OTHERS, TRUTHS, Make, ballots
 
 FIRST_SEED = 5001
 EXACT = 1e-4  # errors below this are the same: both are exact
@@ -48,13 +49,20 @@ def primal_dual(counts: ChoiceCounts) -> ChoiceModel:
 
 def with_plain_logit(counts: ChoiceCounts) -> ChoiceModel:
     """Maximum entropy as it was before the logit among its base models was shrunk."""
-    with patch.object(guides, "fit_shrunk_logit", fit_mnl):
+    with patch.object(guides, "fit_never_buyers", lambda data: ((fit_mnl(data),), np.ones(1))):
+        return models.fit_max_entropy(counts).model
+
+
+def without_never_buyers(counts: ChoiceCounts) -> ChoiceModel:
+    """Maximum entropy as it was before the logit among its base models had never-buyers."""
+    with patch.object(guides, "fit_never_buyers", lambda data: ((fit_shrunk_logit(data),), np.ones(1))):
         return models.fit_max_entropy(counts).model
 
 
 MODELS: dict[str, Fit] = {
     OURS: lambda counts: models.fit_max_entropy(counts).model,
     "  plain logit": with_plain_logit,
+    "  no never-buyers": without_never_buyers,
     "  as in 0.2": lambda counts: models.fit_max_entropy(counts, "default").model,
     "  as in 0.2, stacked": lambda counts: models.fit_max_entropy(counts, "stacked").model,
     "mnl": fit_mnl,
@@ -156,14 +164,16 @@ def main() -> None:
         "--large", action="store_true", help="20 x 300 to 50 x 500 instead, 10,000 choices, no sparse fits"
     )
     parser.add_argument("--few", action="store_true", help="6 to 10 offers instead, 100 to 500 choices")
+    parser.add_argument("--others", action="store_true", help="never-buyers and nests instead")
     parser.add_argument("--truths", nargs="+", help="only these truths")
+    parser.add_argument("--sizes", nargs="+", type=int, help="only these numbers of choices; 0 for exact shares")
     parser.add_argument("--only", nargs="+", help="only these models")
     parser.add_argument("--results", type=Path, default=Path("accuracy.jsonl"), help="where results are kept")
     parser.add_argument("--print", action="store_true", help="compute nothing")
     parser.add_argument("--markdown", action="store_true", help="print tables for the documentation, too")
     options = parser.parse_args()
     real = {f"ballots {Path(path).stem}": ballots(path) for path in options.ballots}
-    makes = LARGE if options.large else FEW_OFFERS if options.few else TRUTHS | real
+    makes = LARGE if options.large else FEW_OFFERS if options.few else OTHERS if options.others else TRUTHS | real
     if options.truths:
         makes = {name: make for name, make in makes.items() if name in options.truths}
     only = options.only or (["mnl", "latent-class", "markov-chain"] if options.large else None)
@@ -172,7 +182,7 @@ def main() -> None:
     rows = [json.loads(line) for line in kept]
     done = {(row["truth"], row["choices"], row["seed"]) for row in rows}
     sizes: tuple[int, ...] = (10_000,) if options.large else FEW_SIZES if options.few else SIZES
-    markets = options.markets
+    sizes, markets = tuple(options.sizes or sizes), options.markets
     if options.quick:
         sizes, markets = (2_000, 0), 1
     jobs = [(name, size, FIRST_SEED + m) for m in range(markets) for size in sizes for name in makes]

@@ -107,6 +107,50 @@ def of_chain(market: simulate.Market) -> Shares:
     return markov_chain(items, arrival, moves).probabilities
 
 
+def with_never_buyers(
+    shares_of: Callable[[simulate.Market], Shares], never: float
+) -> Callable[[simulate.Market], Shares]:
+    """A part of the customers takes nothing, whatever is there."""
+
+    def of(market: simulate.Market) -> Shares:
+        others = shares_of(market)
+
+        def shares(offers: Assortments) -> Vec:
+            nothing = np.array([item == market.assortments.items[-1] for item in offers.items])[offers.members]
+            mixed: Vec = (1.0 - never) * others(offers) + never * nothing
+            return mixed
+
+        return shares
+
+    return of
+
+
+def of_types(market: simulate.Market) -> Shares:
+    """A hundred kinds of customers, each with one random ranking."""
+    random, items = np.random.default_rng([market.seed, 7]), market.assortments.items
+    orders = np.array([random.permutation(len(items)) for _ in range(100)])
+    return RankingModel.from_codes(items, orders, random.dirichlet(np.ones(100))).probabilities
+
+
+def of_nests(market: simulate.Market) -> Shares:
+    """A nested logit: three nests, and nothing on its own."""
+    random, items = np.random.default_rng([market.seed, 9]), market.assortments.items
+    utility, n_items = random.normal(size=len(items)), len(items)
+    nest, within = np.append(np.arange(n_items - 1) % 3, 3), np.array([0.3, 0.5, 0.4, 1.0])
+    code = {item: number for number, item in enumerate(items)}
+
+    def shares(offers: Assortments) -> Vec:
+        members = np.array([code[offers.items[item]] for item in offers.members.tolist()])
+        places = offers.owner * len(within) + nest[members]
+        worth = np.exp(utility[members] / within[nest[members]])
+        inclusive = np.bincount(places, worth)[places]
+        pulls = inclusive ** within[nest[members]] * worth / inclusive
+        total: Vec = pulls / np.bincount(offers.owner, pulls)[offers.owner]
+        return total
+
+    return shares
+
+
 def ballots(path: str) -> "Make":
     """Real rankings (PrefLib): choices from random sets of 1 to 5 candidates, plus "nobody further".
 
@@ -159,3 +203,9 @@ TRUTHS: dict[str, Make] = {
     "normal taste": simulated(of_tastes),
     "Markov chain": simulated(of_chain),
 }
+OTHERS: dict[str, Make] = {
+    "one logit, half never buy": simulated(with_never_buyers(of_logits, 0.5), 1, 5.0),
+    "100 rankings, 30 % never buy": simulated(with_never_buyers(of_types, 0.3)),
+    "nested logit": simulated(of_nests),
+}
+"""Kinds of customers for which the other truths have no model."""

@@ -15,7 +15,7 @@ from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix
 from rankstream.models.lifts import chains_of
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
-from rankstream.models.parametric.mnl import fit_shrunk_logit
+from rankstream.models.parametric.mnl import fit_never_buyers
 from rankstream.models.parametric.normal_taste import fit_normal_taste
 from rankstream.models.parametric.price_logit import fit_priced_class
 
@@ -65,7 +65,7 @@ class Guide:
             priced = fit_priced_class(counts, start=start, **options)
             return FittedGuide(self, (priced.falling(chains_of(offers)),), np.ones(1))
         if self.family == "logit" and not offers.order:
-            return FittedGuide(self, (fit_shrunk_logit(counts),), np.ones(1))
+            return FittedGuide(self, *fit_never_buyers(counts))
         if self.family == "taste":
             return FittedGuide(self, (fit_normal_taste(counts, start=start, **options),), np.ones(1))
         options |= {"tolerance": tolerance, "max_rounds": max_rounds}

@@ -7,15 +7,18 @@ import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
+from rankstream._core.watch import unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
-from rankstream.models.parametric.base import Fitted, fit_facts
+from rankstream.models.parametric.base import Fitted, climb_smooth, fit_facts
 
 SMOOTHING = 0.5  # imaginary choices of each item: see ``fit_mnl``
 # of ``fit_shrunk_logit``; chosen on markets of benchmarks/truths.py, seeds 7001 to 7020
 SHRUNK_SMOOTHING = 0.1  # enough for an item that is never chosen: the prior does the rest
 PRIOR_SQUARES, PRIOR_EFFECTS = 0.25, 1.0  # one item effect seen in advance, of this square: the variance stays above 0
 MAX_VARIANCE_ROUNDS, VARIANCE_TOLERANCE = 50, 1e-3  # of the fixed point; the tolerance is relative
+MIN_NEVER_NATS, MIN_NEVER_SHARE = 1.0, 0.01  # never-buyers who explain less, or are fewer, are left out
+NEVER_ATTRACTION = 1e-9  # of other items to a never-buyer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,6 +97,54 @@ def fit_shrunk_logit(counts: ChoiceCounts) -> LogitModel:
         if converged := climbed and abs(variance - before) <= VARIANCE_TOLERANCE * before:
             break
     return _model(data, utility, steps, converged)
+
+
+def fit_never_buyers(counts: ChoiceCounts) -> tuple[tuple[LogitModel, ...], Vec]:
+    """Fit a shrunk logit beside customers who take nothing whatever is there; return both with their shares.
+
+    The share of never-buyers and the utilities of the others have the greatest likelihood together, with half an
+    imaginary choice of each item and one of somebody who is no never-buyer. Then the shrunk logit is fitted to the
+    choices that are expected to be of the others. It is alone without a no-choice item, and where never-buyers would be
+    less than a hundredth or gain less than a nat.
+
+    Examples
+    --------
+    >>> from rankstream import Assortments
+    >>> offers = Assortments([("tea", "no"), ("pie", "no"), ("cake", "no"), ("tea", "pie", "cake", "no")])
+    >>> counts = ChoiceCounts(offers, [350, 650, 350, 650, 350, 650, 175, 175, 175, 475])
+    >>> models, shares = fit_never_buyers(counts)  # of 1,000 each, 300 never buy
+    >>> shares.round(1).tolist(), round(models[0].predict(("tea", "no"))["no"], 2)
+    ([0.7, 0.3], 0.5)
+    """
+    data, plain = observed(counts), fit_shrunk_logit(counts)
+    offers, code, tallies = data.assortments, data.assortments.no_choice_code, data.tallies
+    if code is None:
+        return (plain,), np.ones(1)
+    n_items, nothing = offers.n_items, offers.members == code
+
+    def others(point: Vec) -> tuple[Vec, Vec, float]:
+        """Return the others' probabilities, their part of the choices, and the share of never-buyers."""
+        never = 1.0 / (1.0 + np.exp(-point[-1]))
+        share = logit_shares(np.exp(point[:-1] - point[:-1].max()), offers.indptr, offers.members)
+        return share, np.where(nothing, (1.0 - never) * share / ((1.0 - never) * share + never), 1.0), never
+
+    def cost(point: Vec) -> tuple[float, Vec]:
+        share, part, never = others(point)
+        thin, everything = tallies * part, logit_shares(np.exp(point[:-1] - point[:-1].max()), *whole)
+        expected = np.add.reduceat(thin, offers.indptr[:-1])[offers.owner] * share
+        slope = np.bincount(offers.members, thin - expected, n_items) + SMOOTHING * (1.0 - n_items * everything)
+        by_never = float((tallies - thin).sum()) - never * (float(tallies.sum()) + 1.0)
+        value = float(tallies @ np.log((1.0 - never) * share / part)) + SMOOTHING * float(np.log(everything).sum())
+        return -value - np.log1p(-never), -np.append(slope, by_never)
+
+    whole, utility = (np.array([0, n_items]), np.arange(n_items)), np.log(fit_mnl(data).attraction)
+    found = climb_smooth(cost, np.append(utility, -1.0), {"maxiter": 200}, unwatched, "never-buyers")
+    _, part, never = others(found.x)
+    if never < MIN_NEVER_SHARE or cost(np.append(utility, -30.0))[0] - found.fun < MIN_NEVER_NATS:
+        return (plain,), np.ones(1)
+    worth = np.where(np.arange(n_items) == code, 0.0, np.log(NEVER_ATTRACTION))
+    models = fit_shrunk_logit(ChoiceCounts(offers, tallies * part)), _model(data, worth, 0, True)
+    return models, np.array([1.0 - never, never])
 
 
 def logit_shares(attraction: Vec, indptr: Codes, members: Codes) -> Vec:
