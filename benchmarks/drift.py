@@ -3,8 +3,9 @@
 Two simulated markets share their offers (20 of 11 items); after 20,000 choices from the first the second takes over.
 Errors are mean absolute differences of the served model from the true probabilities, medians over the seeds. False
 alarms are counted on markets that do not change. Run with ``python benchmarks/drift.py``; a smaller number of quiet
-records per market as an argument makes it quicker. ``python benchmarks/drift.py items 1000`` counts the false verdicts
-of ``drift_report`` on so many pairs of periods that share few offers.
+records per market as an argument makes it quicker. ``python benchmarks/drift.py kinds 100000`` counts false alarms in
+quiet markets of other sizes alone, at the default threshold. ``python benchmarks/drift.py items 1000`` counts the false
+verdicts of ``drift_report`` on so many pairs of periods that share few offers.
 """
 
 import math
@@ -22,6 +23,7 @@ from rankstream.streams.runs.endless import advance, endless
 
 SEEDS, BEFORE = range(10), 20_000
 LATER = (1_000, 2_000, 5_000, 20_000)
+KINDS = {"6 items, 10 offers": (5, 10), "11 items, 40 offers": (10, 40), "16 items, 60 offers": (15, 60)}
 SHARES = (0.5, 0.2, 0.1)
 THRESHOLDS = (6.0, 8.0, 10.0, 15.0)
 
@@ -70,6 +72,20 @@ def false_alarms(seed: int, threshold: float, records: int) -> int:
     return len(detector.alarms)
 
 
+def quiet_kinds(records: int, markets: int = 10) -> None:
+    """Print the false alarms in quiet markets of several sizes, at the default threshold."""
+    for name, (n_items, n_offers) in KINDS.items():
+        alarms, began = 0, time.process_time()
+        for seed in range(2000, 2000 + markets):
+            market = simulate.market(seed, n_items, n_offers=n_offers)
+            detector, random = ChangeDetector(market.assortments), np.random.default_rng(5000 + seed)
+            drawn = simulate.draw_choices(market.assortments, market.frequencies(), records, random)
+            detector.observe_coordinates(drawn)
+            alarms += len(detector.alarms)
+        spent = 1e6 * (time.process_time() - began) / (markets * records)
+        print(f"{name}: {alarms} false alarms in {markets * records:,} records, {spent:.0f} ms per 1,000", flush=True)
+
+
 def false_verdicts(is_logit: bool, n_offers: int, size: int, pairs: int) -> tuple[int, int]:
     """How often two periods without a change, each with offers of its own, are said to differ; and pairs compared."""
     random, items = np.random.default_rng([is_logit, n_offers, size]), np.arange(9)
@@ -116,6 +132,9 @@ def item_effects(pairs: int) -> None:
 
 def main() -> None:
     """Print delays, errors and false alarms; with "items" those of the report on items alone."""
+    if "kinds" in sys.argv:
+        quiet_kinds(int(sys.argv[2]) if len(sys.argv) > 2 else 100_000)
+        return
     if "items" in sys.argv:
         item_effects(int(sys.argv[2]) if len(sys.argv) > 2 else 1000)
         return

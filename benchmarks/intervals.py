@@ -1,6 +1,6 @@
 """How often intervals of predicted shares contain the true one: on offers with data, and on offers nobody has seen.
 
-    python benchmarks/intervals.py [--quick] [--markets 10] [--replicates 30] [--half-life 700]
+    python benchmarks/intervals.py [--quick] [--markets 10] [--replicates 30] [--half-life 700] [--by-market 2000]
 
 Truths are those of ``truths.py`` (10 items, 40 offers) and four rankings of 5 items (10 offers of 150 choices, all
 others unseen); every coordinate of every offer counts once. "spread alone" is the interval without what held-out offers
@@ -23,11 +23,14 @@ import numpy as np
 
 from rankstream import Assortments, Bootstrap, ChoiceCounts, DecayingCounts, RankingModel
 from rankstream._core.types import Vec
+from rankstream.baselines import fit_mnl
 from truths import TRUTHS, Shares
 
 FIRST_SEED = 4001
 Z = 1.959964
 FEW = "four rankings of 5"
+LEAST, MOST = 0.92, 0.98  # between which the coverage of a market should be
+SMALL_SHARE = 0.05
 CELLS = [(FEW, 1_500)] + [
     (name, choices)
     for name in ("one logit", "five logits", "ten logits", "ten rankings", "normal taste", "Markov chain")
@@ -83,6 +86,75 @@ def covered(share: Vec, reach: Vec, truth: Vec) -> tuple[float, float]:
     return float(((low <= truth + 1e-9) & (truth <= high + 1e-9)).mean()), float((high - low).mean())
 
 
+def all_new(counts: ChoiceCounts) -> Assortments:
+    """All offers of up to five items that have no data."""
+    items, seen = counts.assortments.items, {frozenset(offer) for offer in counts.assortments.offers}
+    every = [(*menu, items[-1]) for size in range(1, 6) for menu in combinations(items[:-1], size)]
+    return Assortments([offer for offer in every if frozenset(offer) not in seen], items)
+
+
+def by_market(name: str, choices: int, seed: int, replicates: int) -> dict[str, float]:
+    """How often intervals contain the truth in one market, and how large errors are, relative to what is said."""
+    truth = TRUTHS[name](seed)
+    counts, row = truth.counts(choices, seed), {}
+    found = Bootstrap(counts, replicates=replicates, seed=seed)
+    for which, offers in (("known", counts.assortments), ("new", all_new(counts))):
+        share, error, shift = found.spread(offers)
+        variance = found.misfit.variance(share, error**2 + shift**2, found.misfit.has(offers))
+        true, small = truth.shares(offers), truth.shares(offers) < SMALL_SHARE
+        row[which], row[f"width {which}"] = covered(share, Z * np.sqrt(variance), true)
+        row[f"small {which}"] = covered(share[small], Z * np.sqrt(variance[small]), true[small])[0]
+        row[f"error {which}"] = float(np.sqrt(np.mean((share - true) ** 2) / np.mean(variance)))
+    return row
+
+
+def derivatives(worth: Vec, offers: Assortments) -> tuple[Vec, Vec]:
+    """A logit's shares, and their derivatives in the utilities."""
+    values, places = worth[offers.members], np.arange(offers.n_coordinates)
+    share = values / np.bincount(offers.owner, values)[offers.owner]
+    slopes, means = np.zeros((share.size, worth.size)), np.zeros((offers.n_offers, worth.size))
+    slopes[places, offers.members] = share
+    means[offers.owner, offers.members] = share
+    return share, slopes - share[:, None] * means[offers.owner]
+
+
+def best_possible(choices: int, seed: int) -> float:
+    """How often the intervals of maximum likelihood with the true Fisher information contain one logit's shares."""
+    truth = TRUTHS["one logit"](seed)
+    counts = truth.counts(choices, seed)
+    items, test = counts.assortments.items, all_new(counts)
+    pairs = [truth.shares(Assortments([(item, items[-1])], items))[0] for item in items[:-1]]
+    worth = np.array([*(share / (1.0 - share) for share in pairs), 1.0])
+    share, slopes = derivatives(worth, counts.assortments)
+    information = (slopes.T * (counts.totals[counts.assortments.owner] / share)) @ slopes
+    true, at = derivatives(worth, test)
+    error = np.sqrt(np.einsum("ij,jk,ik->i", at, np.linalg.pinv(information), at))
+    fitted = fit_mnl(counts, smoothing=1e-6).probabilities(test)
+    return float((np.abs(fitted - true) <= Z * error).mean())
+
+
+def show_markets(choices: int, markets: int, replicates: int) -> None:
+    """The coverage of every market, and of the best intervals there are."""
+    names = [name for name, size in CELLS if size == 2_000]
+    work = [(names[k % len(names)], choices, FIRST_SEED + k, replicates) for k in range(markets)]
+    rows = joblib.Parallel(n_jobs=-1)(joblib.delayed(by_market)(*job) for job in work)
+    best = np.array([best_possible(choices, FIRST_SEED + k) for k in range(markets)])
+    columns = [(which, np.array([row[which] for row in rows])) for which in ("known", "new")]
+    for which, often in (*columns, ("best", best)):
+        line = f"{which}: {often.mean():.1%} on average, {often.min():.1%} to {often.max():.1%}, sd {often.std():.1%}"
+        print(
+            f"{line}; below {LEAST:.0%}: {(often < LEAST).sum()}, above {MOST:.0%}: {(often > MOST).sum()} of {markets}"
+        )
+    for which, often in columns:
+        means = {name: np.mean([row[f"{name} {which}"] for row in rows]) for name in ("width", "small")}
+        ratios = np.array([row[f"error {which}"] for row in rows])
+        spread = f"{np.median(ratios):.2f} ({ratios.min():.2f} to {ratios.max():.2f})"
+        print(
+            f"{which}: width {means['width']:.3f}, shares below {SMALL_SHARE:.0%} {means['small']:.1%}, error by "
+            f"what is said {spread}, correlation with coverage {np.corrcoef(ratios, often)[0, 1]:.2f}"
+        )
+
+
 def rescaled(groups: list[tuple[Vec, ...]], wanted: float) -> float:
     """The width of the spread alone, times the least constant with which it covers as often."""
     share, spread, _, truth = (np.concatenate(parts) for parts in zip(*groups, strict=True))
@@ -100,7 +172,11 @@ def main() -> None:
     parser.add_argument("--markets", type=int, default=10)
     parser.add_argument("--replicates", type=int, default=30)
     parser.add_argument("--half-life", type=float, default=None, help="in choices, for counts that forget")
+    parser.add_argument("--by-market", type=int, default=0, metavar="CHOICES", help="coverage market by market")
     options = parser.parse_args()
+    if options.by_market:
+        show_markets(options.by_market, options.markets, options.replicates)
+        return
     markets, replicates = (2, 10) if options.quick else (options.markets, options.replicates)
     print(f"{markets} markets each, {replicates} replicates, intervals of 95 %")
     titles = f"{'covers':>8}{'width':>8}{'spread alone':>14}{'/ rescaled':>12}{'CPU s':>8}"

@@ -4,7 +4,10 @@ One market of the paper (10 items, 40 offers), batches of 500 choices, with and 
 errors on 100 offers never made, and CPU seconds of the stream so far. With ``--change``, tastes change at once after
 20,000 choices, or after 5,000 with a half-life of 500, and batches of 50 follow.
 
-Run with ``python benchmarks/stream_models.py [seed] [--last 20000] [--change]``.
+With ``--markets 10``, only the maximum-entropy model is followed, in so many markets of seeds from the given one on,
+and what is printed are its error and that of a fit from scratch (means), and their ratio (geometric mean).
+
+Run with ``python benchmarks/stream_models.py [seed] [--last 20000] [--change | --markets 10]``.
 """
 
 import os
@@ -17,8 +20,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rankstream import Live, Record, estimate, methods, simulate
+from rankstream import ChoiceCounts, Live, Record, estimate, methods, simulate
 from rankstream.models.protocol import Predicts
+from rankstream.streams.entropy_follower import EntropyFollower
 
 SHOWN = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
 SHOWN_AFTER = (50, 250, 500, 1_000, 2_000)  # choices since a change
@@ -58,13 +62,44 @@ class Stream:
         return 1e3 * float(np.sqrt(np.mean((model.probabilities(offers) - truth.probabilities(offers)) ** 2)))
 
 
+def follow_counts(seed: int, last: int) -> list[tuple[float, float]]:
+    """The errors of the model that follows a stream and of a fit from scratch, at each number of choices shown."""
+    stream, served = Stream(seed, None), EntropyFollower(seed=0)
+    offers, found = stream.market.assortments, []
+    shares = stream.market.truth.probabilities(offers)
+    tallies = np.zeros(offers.n_coordinates)
+    for number in range(500, last + 500, 500):
+        tallies = tallies + stream.random.multinomial(500, shares / shares.sum())
+        counts = ChoiceCounts(offers, tallies)
+        served.follow(counts, 500.0)
+        if number in SHOWN:
+            scratch = estimate(counts, method=methods.MaxEntropy()).model
+            found.append((stream.error(served.model, stream.market.truth), stream.error(scratch, stream.market.truth)))
+    return found
+
+
+def show_markets(seed: int, markets: int, last: int) -> None:
+    """The errors of several markets together."""
+    found = np.array([follow_counts(seed + k, last) for k in range(markets)])
+    logs = np.log(found[:, :, 0] / found[:, :, 1])
+    print("| choices | published | from scratch | ratio | least, greatest |\n|---|---|---|---|---|")
+    for number, means, rows in zip(SHOWN, found.mean(axis=0), logs.T, strict=False):
+        error = rows.std(ddof=1) / np.sqrt(markets)
+        ratio = f"{np.exp(rows.mean()):.2f} ± {error:.2f} | {np.exp(rows.min()):.2f}, {np.exp(rows.max()):.2f}"
+        print(f"| {number:,} | {means[0]:.1f} | {means[1]:.1f} | {ratio} |")
+
+
 def main() -> None:
     """Print a table for each way of forgetting."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("seed", type=int, nargs="?", default=7)
     parser.add_argument("--last", type=int, default=20_000, help="choices in all")
     parser.add_argument("--change", action="store_true", help="let tastes change, and show the errors after it")
+    parser.add_argument("--markets", type=int, default=0, help="average over so many markets")
     options = parser.parse_args()
+    if options.markets:
+        show_markets(options.seed, options.markets, options.last)
+        return
     for half_life in (None, 500.0 if options.change else 2_000.0):
         print(f"\n| choices, half-life {half_life or 'none'} | {TITLES}")
         stream = Stream(options.seed, half_life)
