@@ -161,7 +161,7 @@ def offer_section(found: Decision, units: Units) -> Section:
             (str(size), units.amount(value), "" if np.isnan(less) else units.change(value - less))
             for (size, value), less in zip(sizes.items(), before, strict=True)
         ]
-        shown = TableBlock("The best value for each number of items, by the model", ("items", per, "one more adds"), worth)
+        shown = TableBlock("The best value by number of items, by the model", ("items", per, "one more adds"), worth)
         values = [{"size": size, "value": value, "chosen": size == len(found.offer)} for size, value in sizes.items()]
         parts.append(Chart("sizes", "The value of shelf space", values, shown))
     shares = TableBlock(
