@@ -132,7 +132,7 @@ def test_what_cannot_be_uncertain_is_refused() -> None:
     events = frame([(0, "tea", 1), (0, "pie", 1), (HOUR, "tea", 0)], "time item on_hand")
     with pytest.raises(ValueError, match="needs snapshots, but the stock log has events"):
         rs.read_sales(SALES, events, between="uncertain")
-    with pytest.raises(ValueError, match="neither prices nor outside_share"):
+    with pytest.raises(ValueError, match="neither prices, outside_share nor half_life"):
         rs.read_sales(SALES, STOCK, between="uncertain", outside_share=0.5)
     with pytest.raises(ValueError, match="between is 'maybe': choose one of 'present'"):
         rs.read_sales(SALES, STOCK, between="maybe")

@@ -164,14 +164,15 @@ class ReadingOptions:
     def _read_sales(self, path: Path, more: dict[str, Any]) -> "Reading":
         from rankstream.data.readers import read_sales
 
-        for name in ("half_life", "period", "parts"):
-            if more.get(name) is not None:
-                raise ValueError(f"{name}={more[name]!r} does not work with receipts and a stock log: leave it out.")
-        where = more.get("where") or {}
-        named = self.arguments() | {name: more[name] for name in ("since", "by") if more.get(name) is not None}
+        where, parts = more.pop("where", None) or {}, more.pop("parts", None)
+        named = self.arguments() | {name: value for name, value in more.items() if name != "look"}
+        if parts is not None:  # sales are put in order of time, not of rows
+            named["time_slices"] = parts
         if where:
             named["by"] = [column for column in where if column != self.category]
         choices = read_sales(path, **named)
+        if parts is not None:
+            choices = replace(choices, groups=dict(enumerate(choices.slices or [])))
         if not where:
             return choices
         key: Any = tuple(where.values()) if len(where) > 1 else next(iter(where.values()))

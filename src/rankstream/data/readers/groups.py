@@ -77,6 +77,31 @@ class Group:
     good: bool
 
 
+def period_of(period: str | None) -> str | None:
+    """Return the name of a length of periods, or raise a ValueError."""
+    if period is not None and period not in PERIODS:
+        raise ValueError(f"Unknown period {period!r}: the periods are {', '.join(PERIODS)}.")
+    return period
+
+
+def slice_spans(connection: Connection, records: str, slices: int) -> list[Span]:
+    """Return the first and last time of each slice of records with a time ``t`` and a weight ``w``."""
+    sums = connection.execute(f"SELECT t, CAST(sum(w) AS DOUBLE) AS w FROM {records} GROUP BY t").fetchnumpy()
+    return spans_of(np.asarray(sums["t"]), np.asarray(sums["w"]), slices)
+
+
+def slice_sql(spans: Sequence[Span], too_old: str = "false") -> str:
+    """Return the SQL of the slice that a time ``t`` is in; -1 where it is too old to count."""
+    cases = [f"WHEN t < {double(first)} THEN {number}" for number, (first, _) in enumerate(spans[1:])]
+    return f"CASE WHEN {too_old} THEN -1 {' '.join(cases)} ELSE {max(0, len(spans) - 1)} END"
+
+
+def faded_sql(half_life: float, latest: float) -> str:
+    """Return the SQL of sums of weights ``w`` that halve with the age of ``t``, and of their squares."""
+    left = f"pow(2.0, (t - {double(latest)}) / {double(half_life)})"
+    return f"sum(w * {left}), sum(w * {left} * {left})"
+
+
 class Records:
     """The records of a table as a query with one row each: raw cells, keys, time, count, and whether it is valid.
 
@@ -138,9 +163,7 @@ class Records:
 
     def spans(self, slices: int) -> list[Span]:
         """Return the first and last time of each slice."""
-        query = f"SELECT t, CAST(sum(w) AS DOUBLE) AS w FROM ({self.query}) {self.kept} GROUP BY t"
-        sums = self.connection.execute(query).fetchnumpy()
-        return spans_of(np.asarray(sums["t"]), np.asarray(sums["w"]), slices)
+        return slice_spans(self.connection, f"({self.query}) {self.kept}", slices)
 
     def groups(self, spans: Sequence[Span], latest: float) -> Iterator[Group]:
         """Yield the distinct records, separately for each slice of time if there are any."""
@@ -149,16 +172,10 @@ class Records:
             part = f"ntile({self.split.parts}) OVER (ORDER BY k0) - 1"
             query = f"SELECT * REPLACE ({part} AS k0) FROM ({query}) {self.kept}"
         cells = ", ".join([*self.names, *self.keys, "slice"])
-        cases = [f"WHEN NOT ({self.kept.removeprefix('WHERE ')}) THEN -1"] if self.kept else []
-        cases += [f"WHEN t < {double(first)} THEN {number}" for number, (first, _) in enumerate(spans[1:])]
-        number = f"CASE {' '.join(cases)} ELSE {max(0, len(spans) - 1)} END" if cases else "0"
+        number = slice_sql(spans, f"NOT ({self.kept.removeprefix('WHERE ')})" if self.kept else "false")
         plain = self.layout.count is None and not self.pairs
         sums = "count(*), count(*), 0" if plain else "count(*), sum(w), count_if(NOT good)"
-        if half_life is None:
-            sums += ", 0, 0"
-        else:
-            weight_left = f"pow(2.0, (t - {double(latest)}) / {double(half_life)})"
-            sums += f", sum(w * {weight_left}), sum(w * {weight_left} * {weight_left})"
+        sums += ", 0, 0" if half_life is None else f", {faded_sql(half_life, latest)}"
         result = self.connection.execute(
             f"SELECT {cells}, {sums} FROM (SELECT *, {number} AS slice FROM ({query})) GROUP BY {cells}"
         )

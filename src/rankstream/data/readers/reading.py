@@ -10,7 +10,7 @@ from rankstream._core.arguments import same_parameters, whole_number
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.account import Account
-from rankstream.data.readers.groups import PERIODS, Split
+from rankstream.data.readers.groups import Split, period_of
 from rankstream.data.readers.options import check_options, label_of, open_job, translated
 from rankstream.data.readers.prices import OCCURRING, Levels, settled
 from rankstream.data.readers.problems import Problems
@@ -240,9 +240,9 @@ def _only(name: str, result: ReadResult, where: Mapping[str, str]) -> ReadResult
 def _split(columns: tuple[str, ...], period: str | None, parts: int | None) -> Split:
     if parts is not None and (columns or period is not None):
         raise ValueError("parts cannot be combined with by or period: use one or the other.")
-    if period is not None and period not in PERIODS:
-        raise ValueError(f"Unknown period {period!r}: the periods are {', '.join(PERIODS)}.")
-    return Split(columns, period, None, None if parts is None else whole_number("The number of parts", parts, 1))
+    return Split(
+        columns, period_of(period), None, None if parts is None else whole_number("The number of parts", parts, 1)
+    )
 
 
 def coarser(choices: Reading, most: int) -> Reading:

@@ -200,7 +200,7 @@ def read_choices(path: Path, by: list[str], options: dict[str, Any]) -> Reading:
     levels = options.pop("price_levels", None)
     options |= {} if levels is None else {"price_levels": PriceLevels(levels) if isinstance(levels, dict) else levels}
     if "stock" in options:
-        return read_sales(path, by=by, **options)
+        return read_sales(path, time_slices=None if by else TIME_SLICES, by=by, **options)
     return read(path, time_slices=None if by else TIME_SLICES, by=by, **options)
 
 

@@ -4,8 +4,9 @@ Sums of sales by state become choices from the offer of each state, coarser wher
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import reduce
 from itertools import groupby
 from operator import itemgetter, or_
@@ -217,24 +218,36 @@ def timeline_of(stock: list[ShelfChange], prices: list[ShelfChange] | None, n_it
 
 
 class Sum(NamedTuple):
-    """How much was chosen at a store from a state: an item of a category at a price paid, or nothing (-1)."""
+    """How much was chosen at a store from a state: an item of a category at a price paid, or nothing (-1).
+
+    ``slice`` and ``period`` are parts of the time. With a half-life, ``faded`` and ``squared`` are as in
+    ``groups.Group``.
+    """
 
     store: int
     state: int
     category: int
     item: int
     price: float | None
+    period: datetime | None
+    slice: int
     weight: float
+    faded: float
+    squared: float
 
 
 @dataclass
 class StateOffers:
-    """The offers of states: which items belong to each category, their names, and those that are ignored."""
+    """The offers of states: which items belong to each category, their names, and those that are ignored.
+
+    ``chosen`` is what was chosen from each state in each category: bit 0 is nothing, and bit k + 1 item k.
+    """
 
     states: Sequence[ShelfState]
     names: Sequence[str]
     masks: dict[int, int]
     no_choice: str | None
+    chosen: dict[tuple[int, int], int]
     ignored: int = 0
     _labels: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
 
@@ -247,29 +260,46 @@ class StateOffers:
         """Whether something was sold that was not on offer."""
         return one.item >= 0 and not self.states[one.state].items >> one.item & 1
 
-    def count(self, sums: Iterable[Sum]) -> int:
+    def conflicts(self) -> list[tuple[int, int]]:
+        """The states and items of which something was sold that was not on offer."""
+        found = {(state, chosen >> 1 & ~self.states[state].items) for (state, _), chosen in self.chosen.items()}
+        return [(state, item) for state, mask in found if mask for item in items_of(mask)]
+
+    def count(self) -> int:
         """How many different offers there are, without prices."""
-        return len({(one.category, self.mask(one)) for one in self.keep(sums)})
+        kept, found = reduce(or_, self.masks.values(), 0) & ~self.ignored, set()
+        kept_or_nothing = kept << 1 | 1
+        for (state, category), chosen in self.chosen.items():
+            if not chosen & kept_or_nothing:
+                continue
+            mask, sold = self.states[state].items & self.masks[category] & kept, chosen >> 1 & kept
+            if chosen & 1 or sold & mask:
+                found.add((category, mask))
+            if sold | mask != mask:
+                found |= {(category, mask | 1 << item) for item in items_of(sold & ~mask)}
+        return len(found)
 
-    def keep(self, sums: Iterable[Sum]) -> list[Sum]:
-        """The sums without those of ignored items."""
-        return [one for one in sums if one.item < 0 or not self.ignored >> one.item & 1]
-
-    def coarsen(self, sums: Sequence[Sum], most: int) -> list[str]:
+    def coarsen(self, sold: Mapping[int, float], most: int) -> list[str]:
         """Ignore as few items as leave at most so many offers, beginning with what nobody chose; return their names."""
-        if self.count(sums) <= most:
+        if self.count() <= most:
             return []
-        sold: dict[int, float] = defaultdict(float)
-        for one in sums:
-            sold[one.item] += one.weight
-        order = sorted(items_of(reduce(or_, self.masks.values())), key=lambda item: (sold[item], self.names[item]))
-        low, high = sum(sold[item] == 0.0 for item in order), len(order) - 1
+        order = items_of(reduce(or_, self.masks.values()))
+        order = tuple(sorted(order, key=lambda item: (sold.get(item, 0.0), self.names[item])))
+        low, high = sum(item not in sold for item in order), len(order) - 1
         while low < high:  # offers merge when an item is ignored, so that fewer of them are never more
             middle = (low + high) // 2
             self.ignored = sum(1 << item for item in order[:middle])
-            low, high = (low, middle) if self.count(sums) <= most else (middle + 1, high)
+            low, high = (low, middle) if self.count() <= most else (middle + 1, high)
         self.ignored = sum(1 << item for item in order[:low])
         return sorted(self.names[item] for item in order[:low])
+
+    def merged(self) -> Iterator[tuple[int, int, int]]:
+        """Each state and category, and the first state with the same offer, stock-outs and prices."""
+        first = dict[Any, int]()
+        for state, category in self.chosen:
+            items, missing, prices, *_ = self.states[state]
+            mask = self.masks[category] & ~self.ignored
+            yield state, category, first.setdefault((category, items & mask, missing & mask, prices), state)
 
     def entries(self, state: ShelfState, mask: int, ends: bool = True) -> tuple[Any, ...]:
         """Items as labels in the order of their names, at the prices of a state; and what no choice is called."""

@@ -1,7 +1,7 @@
 """Rules for rows of receipts, their ASOF join with the offer of each store at that moment, and who bought nothing."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -10,10 +10,12 @@ import numpy as np
 
 from rankstream._core.types import Codes as Numbers
 from rankstream._core.types import Vec
+from rankstream.data.readers.groups import slice_spans, slice_sql
 from rankstream.data.readers.problems import MAX_EXAMPLES, BadRecordError, Problems
 from rankstream.data.readers.sales.availability import Timeline
 from rankstream.data.readers.sales.tables import SECOND, Codes, SalesTable, put_columns
 from rankstream.data.readers.sources.database import Connection
+from rankstream.data.readers.times import Span
 
 HOUR = 3600 * SECOND
 Window = tuple[int | None, int | None]
@@ -26,6 +28,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 KEY = "coalesce(receipt, hash(n))"
 SAME_LINE = "hash(receipt, time, store, item, quantity, price)"
+TIMED = f"SELECT *, time / {SECOND} AS t, weight AS w FROM sales WHERE weight > 0"
+CONFLICTS = "EXISTS (FROM conflicts WHERE s = state AND i = item)"
 UNITS = "CASE WHEN quantity IS NULL OR quantity != floor(quantity) THEN 1 ELSE quantity END"
 
 
@@ -125,7 +129,7 @@ class Join:
         }[self.rules.per_receipt]
         rows = (
             f"SELECT n, time, coalesce(store, 0) AS store, {0 if shared else 'coalesce(store, 0)'} AS place, "
-            f"receipts.item, known.category, price, {KEY} AS receipt, {UNITS} AS units, {weight} AS weight "
+            f"receipts.item, known.category, price, {KEY} AS receipt, {UNITS} AS units, ({weight})::DOUBLE AS weight "
             f"FROM receipts JOIN known ON known.item = receipts.item"
         )
         self.database.execute(
@@ -140,12 +144,42 @@ class Join:
         found: list[tuple[int, int]] = self.query(f"SELECT count(*), count_if(units > 1) FROM ({units})")
         return found[0]
 
-    def sums(self, with_prices: bool) -> list[tuple[int, int, int, int, float | None, float]]:
-        """The weight of sales by store, state, category, item and price paid."""
-        price = "price" if with_prices else "CAST(NULL AS DOUBLE)"
-        return self.query(
-            f"SELECT store, state, category, item, {price}, sum(weight) FROM sales GROUP BY ALL HAVING sum(weight) > 0"
+    def chosen(self) -> dict[tuple[int, int], int]:
+        """What was chosen from each state in each category: bit 0 is nothing, and bit k + 1 item k."""
+        rows = "SELECT state, category, list(DISTINCT item) FROM sales WHERE weight > 0 GROUP BY state, category"
+        return {(state, kind): sum(1 << item + 1 for item in items) for state, kind, items in self.query(rows)}
+
+    def weights(self) -> dict[int, float]:
+        """How much was chosen of each item."""
+        return dict(self.query("SELECT item, sum(weight) FROM sales WHERE weight > 0 GROUP BY item"))
+
+    def conflicts(self, pairs: list[tuple[int, int]]) -> float:
+        """How much was sold from these states of these items, which they do not offer."""
+        columns = zip("si", zip(*pairs, strict=True) if pairs else ((), ()), strict=True)
+        put_columns(self.database, "conflicts", {name: ("INTEGER", codes) for name, codes in columns})
+        return float(self.query(f"SELECT coalesce(sum(weight), 0) FROM sales WHERE {CONFLICTS}")[0][0])
+
+    def times(self, slices: int | None) -> tuple[Span, list[Span] | None]:
+        """The first and last time of all choices in seconds, and those of each slice if there are to be slices."""
+        span = self.query(f"SELECT min(t), max(t) FROM ({TIMED})")[0]
+        return span, None if slices is None else slice_spans(self.database, f"({TIMED})", slices)
+
+    def sums(
+        self,
+        merged: Iterable[tuple[int, int, int]],
+        ignored: Sequence[int],
+        keys: str,
+        spans: Sequence[Span],
+        faded: str,
+    ) -> list[tuple[Any, ...]]:
+        """The weights of choices by ``keys``, slice of time and the state that each state is merged with."""
+        columns = zip(("of", "kind", "state"), zip(*merged, strict=True), strict=True)
+        put_columns(self.database, "merged", {name: ("INTEGER", codes) for name, codes in columns})
+        rows = (
+            f"SELECT s.* REPLACE (merged.state AS state) FROM ({TIMED}) s "
+            f"JOIN merged ON s.state = of AND category = kind WHERE item NOT IN ({', '.join(map(str, (*ignored, -2)))})"
         )
+        return self.query(f"SELECT {keys}, {slice_sql(spans)} AS part, sum(w), {faded} FROM ({rows}) GROUP BY ALL")
 
     def unknown_time(self, timeline: Timeline) -> float:
         """The share of the time between the first and the last sale of each place that is before its first offer."""
@@ -160,14 +194,20 @@ class Join:
 
 @dataclass
 class Visits:
-    """Visits less receipts: ``left`` without a purchase by store, state and category.
+    """Visits less receipts: ``left`` without a purchase, as store, time, category, state and number.
 
     ``shortfall`` are receipts beyond the visits of their time. Visits at times without a known offer are left out.
     """
 
     visits: int = 0
     shortfall: int = 0
-    left: dict[tuple[int, int, int], int] = field(default_factory=lambda: defaultdict(int))
+    left: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+
+    def add(self, database: Connection) -> None:
+        """Add them to the sales, as choices of nothing."""
+        columns = zip(("store", "time", "category", "state", "weight"), zip(*self.left, strict=True), strict=True)
+        put_columns(database, "nothing", {name: ("BIGINT", codes) for name, codes in columns})
+        database.execute("INSERT INTO sales BY NAME SELECT *, -1 AS item FROM nothing")
 
 
 def visit_periods(database: Connection, has_count: bool, window: Window) -> None:
@@ -198,10 +238,11 @@ def visit_periods(database: Connection, has_count: bool, window: Window) -> None
     )
 
 
-def left_without(database: Connection, timeline: Timeline, shared: bool, categories: list[int]) -> Visits:
+def left_without(database: Connection, timeline: Timeline, shared: bool, masks: Mapping[int, int]) -> Visits:
     """Visits of each period less its receipts of each category, apportioned to the states of the period.
 
-    With ``shared`` all stores have one timeline. A receipt belongs to the period of its first line.
+    ``masks`` are the items of each category; a state with none of them has no visits. With ``shared`` all stores have
+    one timeline. A receipt belongs to the period of its first line.
     """
     found = Visits()
     receipts = "SELECT store, category, min(period) AS period FROM sales GROUP BY store, category, receipt"
@@ -214,13 +255,13 @@ def left_without(database: Connection, timeline: Timeline, shared: bool, categor
         first = max(0, int(first) - 1)
         edges = np.clip(np.append(times[first:last], until), start, until)
         lengths = np.append(edges[0] - start, np.diff(edges)).astype(np.float64)
-        for category in categories:
+        for category, mask in masks.items():
             number = visits - bought[store, start, category]
             found.shortfall += max(0, -number)
             _, *parts = apportion(max(0, number), lengths).tolist()
-            for state, part in zip(states[first:last].tolist(), parts, strict=True):
-                if part:
-                    found.left[store, state, category] += part
+            for time, state, part in zip(edges[:-1].tolist(), states[first:last].tolist(), parts, strict=True):
+                if part and timeline.states[state].items & mask:
+                    found.left.append((store, time, category, state, part))
     return found
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from rankstream.data.readers.options import translated
@@ -20,6 +21,7 @@ def read_sales(
     prices: Any = None,
     by: str | Sequence[str] = (),
     category: str | None = None,
+    period: str | None = None,
     columns: Mapping[str, str] | str | None = None,
     stock_format: str | None = None,
     between: str = "present",
@@ -29,6 +31,8 @@ def read_sales(
     timezone: str | None = None,
     since: Any = None,
     until: Any = None,
+    time_slices: int | None = None,
+    half_life: float | str | timedelta | None = None,
     items: Iterable[Any] | None = None,
     no_choice: str | None = None,
     outside_share: float | Mapping[Any, float] | None = None,
@@ -62,6 +66,8 @@ def read_sales(
         The column of stores, to count each store apart.
     category : str, optional
         A column of categories, each of which is a market of its own.
+    period : "hour", "day", "week", "month" or "year", optional
+        Also count each period.
     columns : mapping or str, optional
         The column of each role, such as "item=sku,stock.time=changed"; before a point is the table meant.
     stock_format : "events", "snapshots", "intervals" or "offers", optional
@@ -79,6 +85,8 @@ def read_sales(
         The zone of times that name none, such as "Europe/Berlin"; without it UTC.
     since, until : time, optional
         Count sales and visits from the first time on, and before the second.
+    time_slices, half_life : int, and number, timedelta or str, optional
+        As for ``read``; visits without a purchase have times, too.
     items : list of items, optional
         Sales of other items are left out; without it, of items that the stock log does not list.
     no_choice : str, optional
@@ -111,10 +119,11 @@ def read_sales(
     """
     shop = open_shop(
         {"receipts": receipts, "stock": stock, "visits": visits, "prices": prices}, by=by, category=category,
-        columns=columns, stock_format=stock_format, between=between, conflicts=conflicts, per_receipt=per_receipt,
-        duplicates=duplicates, timezone=timezone, items=items, no_choice=no_choice, outside_share=outside_share,
-        price_levels=price_levels, max_offers=max_offers, separator=separator, encoding=encoding, sheet=sheet,
-        decimal=decimal, dates=dates, on_error=on_error, rejects=rejects,
+        period=period, columns=columns, stock_format=stock_format, between=between, conflicts=conflicts,
+        per_receipt=per_receipt, duplicates=duplicates, timezone=timezone, time_slices=time_slices,
+        half_life=half_life, items=items, no_choice=no_choice, outside_share=outside_share, price_levels=price_levels,
+        max_offers=max_offers, separator=separator, encoding=encoding, sheet=sheet, decimal=decimal, dates=dates,
+        on_error=on_error, rejects=rejects,
     )  # fmt: skip
     first, last = (None if time is None else round(seconds_of(time) * SECOND) for time in (since, until))
     with shop.problems, translated():

@@ -6,16 +6,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from rankstream._core.arguments import whole_number
 from rankstream._core.terminal import plural
 from rankstream._core.types import Label
 from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.account import MIN_OFFER_CHOICES, Account, Exposure
+from rankstream.data.readers.groups import faded_sql, period_label, period_of
 from rankstream.data.readers.options import ReadOptions, check_options, check_rejects, translated
 from rankstream.data.readers.prices import settled
 from rankstream.data.readers.problems import Problems, shown
 from rankstream.data.readers.reading import Reading
-from rankstream.data.readers.results import COUNTED, ReadResult, combined, new_tally
+from rankstream.data.readers.results import COUNTED, FADED, SQUARED, ReadResult, Tally, combined, new_tally
 from rankstream.data.readers.roles import parsed
 from rankstream.data.readers.sales.availability import (
     LISTINGS,
@@ -23,15 +26,26 @@ from rankstream.data.readers.sales.availability import (
     Sum,
     Timeline,
     form_of,
+    items_of,
     price_changes,
     stock_changes,
     timeline_of,
 )
-from rankstream.data.readers.sales.join import CHOICES, Join, SalesRules, Visits, Window, left_without, visit_periods
+from rankstream.data.readers.sales.join import (
+    CHOICES,
+    CONFLICTS,
+    Join,
+    SalesRules,
+    Visits,
+    Window,
+    left_without,
+    visit_periods,
+)
 from rankstream.data.readers.sales.sell_outs import date_sell_outs, uncertain_counts
-from rankstream.data.readers.sales.tables import ROLES, SECOND, Codes, SalesTable, check_zone, open_table, put_columns
+from rankstream.data.readers.sales.tables import ROLES, Codes, SalesTable, check_zone, open_table
 from rankstream.data.readers.sources.database import own_database
 from rankstream.data.readers.tallies import Tallies
+from rankstream.data.readers.times import Clock, Span, clock_of
 from rankstream.data.uncertain import UncertainCounts
 
 MAX_OFFERS = 20_000  # different offers that are kept as they are; not tuned, their tables take seconds to build
@@ -48,11 +62,10 @@ Key = tuple[str, ...]
 class Gathered:
     """What was sold in which market from which offer, who met which stock-outs, and the account."""
 
-    outcomes: list[tuple[Key, Any, float]]
+    result: ReadResult
     exposures: list[Exposure]
     account: Account
     how: ReadOptions
-    span: tuple[float, float]
     notes: tuple[str, ...]
     uncertain: Callable[[Sequence[Label], Any], UncertainCounts] | None = None
 
@@ -73,39 +86,43 @@ class Shop:
     max_offers: int = MAX_OFFERS
     stock_format: str | None = None
     with_prices: bool = False
+    clock: Clock | None = None
+    period: str | None = None
     rows: dict[str, int] = field(default_factory=dict)
     doubtful: int = 0
 
     def read(self, window: Window, memory: str | None) -> Reading:
         """All choices over one set of offers, and those of each market."""
         found = self.gather(window, memory)
-        tally, levels = new_tally(), None
-        for key, outcome, weight in found.outcomes:
-            tally[COUNTED, key[0] if len(key) == 1 else key, 0][outcome] += weight
+        tally, levels = found.result.tally, None
         if self.with_prices:
             tally, levels = settled(self.tables["receipts"].source.name, tally, self.how.price_levels)
         parts = found.how.counts(tally, "sales", levels=levels)
-        total, groups, _ = combined(ReadResult(tally, self.rows["receipts"], found.span), parts, None)
+        total, groups, slices = combined(found.result, parts, self.clock)
+        seen = np.sum([part.totals for (kind, *_), part in parts.items() if kind == COUNTED], axis=0)
         roles = {f"{kind}.{role}": name for kind, table in self.tables.items() for role, name in table.roles.items()}
         account = replace(
             found.account,
             offers=total.assortments.n_offers,
-            small_offers=int((total.totals < MIN_OFFER_CHOICES).sum()),
+            small_offers=int((seen < MIN_OFFER_CHOICES).sum()),
             exposures=tuple(_at_levels(one, levels) for one in found.exposures),
         )
-        groups, items, doubt = groups if self.markets else {}, total.assortments.items, found.uncertain
+        groups = groups if self.markets or self.period else {}
+        items, doubt = total.assortments.items, found.uncertain
         return Reading(
-            total, self.rows["receipts"], self.problems, "sales", groups, roles, found.span, prices=levels,
+            total, self.rows["receipts"], self.problems, "sales", groups, roles, found.result.span,
+            None if found.result.spans is None else slices, found.result.spans, levels,
             notes=found.notes, account=account, uncertain=None if doubt is None else doubt(items, None),
-            uncertain_groups={} if doubt is None else {key: doubt(items, key) for key in groups},
+            uncertain_groups={} if doubt is None or self.period else {key: doubt(items, key) for key in groups},
         )  # fmt: skip
 
     def tallies(self, memory: str | None = MEMORY_LIMIT) -> tuple[Tallies, Account]:
         """The choices of each market over its own offers, for ``estimate_many``, and the account of all."""
         found = self.gather((None, None), memory)
         tallies = Tallies(tuple(self.markets.values()), found.how, "sales", notes=found.notes)
-        for key, outcome, weight in found.outcomes:
-            tallies.add(key, outcome, weight)
+        for (_, key, _), outcomes in found.result.tally.items():
+            for outcome, weight in outcomes.items():
+                tallies.add(key if isinstance(key, tuple) else (key,), outcome, weight)
         return tallies, found.account
 
     def gather(self, window: Window, memory: str | None) -> Gathered:
@@ -122,7 +139,7 @@ class Shop:
             visits = None
             if "visits" in self.tables:
                 visit_periods(database, "count" in self.tables["visits"].roles, window)
-                visits = left_without(database, timeline, self.shared, list(masks))
+                visits = left_without(database, timeline, self.shared, masks)
                 join.leave_out("uncounted", "period IS NULL", UNCOUNTED, "sales")
             return self._settle(join, form, timeline, masks, visits)
 
@@ -166,55 +183,84 @@ class Shop:
         """The outcomes of all sums, without what the rules leave out, and the account."""
         unknown_time = join.unknown_time(timeline)
         join.leave_out("before", "state IS NULL", BEFORE, "sales")
+        receipts, several = join.baskets()
+        if visits is not None and visits.left:
+            visits.add(join.database)
         ends = self.how.inside if visits is None else self.how.no_choice or NO_CHOICE
         how = self.how if visits is None else replace(self.how, no_choice=ends, outside_share=None)
-        offers = StateOffers(timeline.states, join.codes.names("item"), masks, ends)
-        bought = [Sum(*row) for row in join.sums(self.with_prices)]
-        conflicts = [one for one in bought if offers.is_conflict(one)]
-        if conflicts and self.rules.conflicts != "extend":
-            self._refuse(join, conflicts)
-            bought = [one for one in bought if not offers.is_conflict(one)]
-        left = [] if visits is None else [Sum(*key, -1, None, number) for key, number in visits.left.items()]
-        left = [one for one in left if offers.mask(one)]
-        before = offers.count(bought + left)
-        ignored = offers.coarsen(bought + left, self.max_offers)
-        kept = offers.keep(bought)
-        units, sold, against = (sum(one.weight for one in some) for some in (kept, bought, conflicts))
+        offers = StateOffers(timeline.states, join.codes.names("item"), masks, ends, join.chosen())
+        pairs = offers.conflicts()
+        against = join.conflicts(pairs)
+        if pairs and self.rules.conflicts != "extend":
+            self._refuse(join)
+            offers.chosen = join.chosen()
+        before, weights = offers.count(), join.weights()
+        left, sold = int(weights.pop(-1, 0)), sum(weights.values())
+        ignored = offers.coarsen(weights, self.max_offers)
+        units = sum(weight for item, weight in weights.items() if not offers.ignored >> item & 1)
         total = sold + (against if self.rules.conflicts == "skip" else 0.0)
         share = self.how.outside_share
-        receipts, several = join.baskets()
         account = Account(
             form, self.rows["receipts"], units, receipts, several, against, against / total if total else 0.0,
-            self.rules.conflicts, dict(self.problems.by_kind), offers.count(kept + left), 0, unknown_time,
-            None if visits is None else visits.visits, None if visits is None else sum(one.weight for one in left),
+            self.rules.conflicts, dict(self.problems.by_kind), offers.count(), 0, unknown_time,
+            None if visits is None else visits.visits, None if visits is None else left,
             0 if visits is None else visits.shortfall, share if isinstance(share, float) else None,
             self.rules.per_receipt, tuple(ignored), 1.0 - units / sold if sold else 0.0, before,
             ends if visits is not None or share is None else self.how.no_choice or NO_CHOICE,
         )  # fmt: skip
-        if not kept:
+        if not units:
             reasons = self.problems.summary() or "There are none in the time asked for."
             raise ValueError(f"{self.tables['receipts'].source.name} has no sales that can be used. {reasons}")
-        first, last = join.query(f"SELECT min(time) / {SECOND}, max(time) / {SECOND} FROM sales")[0]
+        sums, span, spans = self._sums(join, offers)
         keys = self._keys(join.codes)
-        outcomes = [(keys(one), offers.outcome(one), one.weight) for one in kept + left]
-        exposures = _exposures(offers, kept + left, keys)
+        exposures = _exposures(offers, sums, keys)
         if account.assumed is not None and account.no_choice is not None:
             exposures = [one.with_outside(account.assumed, account.no_choice) for one in exposures]
         stores, doubtful = join.codes.names("store"), self.rules.between == "uncertain"
 
         def doubt(items: Sequence[Label], key: Any) -> UncertainCounts:
             whole = key if isinstance(key, tuple) else (key,)
-            some = [one for one in kept + left if key is None or keys(one) == whole]
+            some = [one for one in sums if key is None or keys(one) == whole]
             return uncertain_counts(timeline, offers, some, items, self.shared, stores)
 
-        notes = self._notes(form)
-        return Gathered(outcomes, exposures, account, how, (first, last), notes, doubt if doubtful else None)
+        tally = self._tally(sums, offers, keys)
+        result = ReadResult(tally, self.rows["receipts"], span, spans)
+        return Gathered(result, exposures, account, how, self._notes(form), doubt if doubtful else None)
 
-    def _refuse(self, join: Join, conflicts: list[Sum]) -> None:
-        pairs = {(one.state, one.item) for one in conflicts}
-        states, items = ([pair[place] for pair in pairs] for place in (0, 1))
-        put_columns(join.database, "conflicts", {"s": ("INTEGER", states), "i": ("INTEGER", items)})
-        join.leave_out("conflict", "EXISTS (FROM conflicts WHERE s = state AND i = item)", CONFLICT, "sales")
+    def _sums(self, join: Join, offers: StateOffers) -> tuple[list[Sum], Span, list[Span] | None]:
+        """The sums of all choices that are not ignored, and the times of all and of each slice.
+
+        States with the same offer, stock-outs and prices are merged, but for uncertain offers, whose states have times.
+        """
+        slices, half_life = (None, None) if self.clock is None else (self.clock.slices, self.clock.half_life)
+        span, spans = join.times(slices)
+        if self.clock is not None:
+            self.clock.check(span)
+        is_apart = self.rules.between == "uncertain"
+        merged = ((state, kind, state) for state, kind in offers.chosen) if is_apart else offers.merged()
+        store = "store" if is_apart or "store" in self.markets else "0"
+        price = "price" if self.with_prices else "CAST(NULL AS DOUBLE)"
+        faded = "0.0, 0.0" if half_life is None else faded_sql(half_life, span[1])
+        period = f"date_trunc('{self.period}', make_timestamp(time))" if self.period else "NULL"
+        keys = f"{store}, state, category, item, {price}, {period} AS period"
+        rows = join.sums(merged, items_of(offers.ignored), keys, spans or [], faded)
+        return [Sum(*row) for row in rows], span, spans
+
+    def _tally(self, sums: list[Sum], offers: StateOffers, keys: Callable[[Sum], Key]) -> Tally:
+        """The outcomes of all sums, by market and slice of time, and what is left of them with a half-life."""
+        tally, fades = new_tally(), self.clock is not None and self.clock.half_life is not None
+        for one in sums:
+            cells, outcome = keys(one), offers.outcome(one)
+            cells += () if self.period is None else (period_label(one.period, self.period),)
+            key = cells[0] if len(cells) == 1 else cells
+            tally[COUNTED, key, one.slice][outcome] += one.weight
+            if fades:
+                tally[FADED, key, 0][outcome] += one.faded
+                tally[SQUARED, key, 0][outcome] += one.squared
+        return tally
+
+    def _refuse(self, join: Join) -> None:
+        join.leave_out("conflict", CONFLICTS, CONFLICT, "sales")
         if self.rules.conflicts == "stop":
             raise ValueError(next(str(one) for one in self.problems.first if one.kind == "conflict"))
 
@@ -257,6 +303,9 @@ def open_shop(
     stock_format: str | None = None,
     timezone: str | None = None,
     max_offers: int = MAX_OFFERS,
+    time_slices: int | None = None,
+    half_life: Any = None,
+    period: str | None = None,
     **options: Any,
 ) -> Shop:
     """The tables of a shop with their columns recognised, ready to be read; options are those of ``read_sales``."""
@@ -278,13 +327,15 @@ def open_shop(
         raise ValueError(
             f"{naive} has times without a zone, and others have one: set it, such as timezone='Europe/Berlin'."
         )
-    if rules.between == "uncertain" and (given["prices"] is not None or how.outside_share is not None):
-        raise ValueError("between='uncertain' supports neither prices nor outside_share: leave them out.")
+    if rules.between == "uncertain" and (given["prices"], how.outside_share, half_life) != (None, None, None):
+        raise ValueError("between='uncertain' supports neither prices, outside_share nor half_life: leave them out.")
     if is_paid(given["prices"]) and "price" not in tables["receipts"].roles:
         raise ValueError(f"{tables['receipts'].source.name} has no column 'price': map it with columns='price=...'.")
     return Shop(
         tables, how, rules, problems, timezone, _markets(tables["receipts"], by, category),
         whole_number("max_offers", max_offers, 1), stock_format, given["prices"] is not None,
+        clock_of(tables["receipts"].source.name, tables["receipts"].roles["time"], time_slices, None, half_life),
+        period_of(period),
     )  # fmt: skip
 
 
