@@ -58,7 +58,7 @@ def plural(number: float, noun: str) -> str:
     >>> plural(1, "market"), plural(1200, "choice"), plural(2.5, "choice")
     ('1 market', '1,200 choices', '2.5 choices')
     """
-    return f"{number:,.12g} {noun}{'' if number == 1 else 's'}"
+    return f"{round(number, 2):,.12g} {noun}{'' if number == 1 else 's'}"
 
 
 @dataclass

@@ -27,7 +27,10 @@ PANELS = {
         *("price_columns", "price_levels", "no_choice", "outside_share", "format", "columns", "contents", "separator"),
         *("decimal", "dates", "encoding", "sheet", "partitions", "on_error", "rejects"),
     ),
-    "Receipts": ("stock", "visits", "price_list", "category", "per_receipt", "conflicts", "stock_format", "timezone"),
+    "Receipts": (
+        *("stock", "visits", "price_list", "category", "per_receipt", "conflicts", "stock_format", "timezone"),
+        "between",
+    ),
     "Older choices": ("since", "half_life", "window"),
     "Several markets": ("by", "market", "pool"),
     "Running time": ("budget", "timeout", "jobs"),

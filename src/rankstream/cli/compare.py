@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rankstream.evaluate.comparison import Comparison
 
 
-@reading_options()
+@reading_options(without=("between",))
 def compare(
     data: Data,
     models: Annotated[str, typer.Option(help="Models to compare, separated by commas (default: all).")] = "",

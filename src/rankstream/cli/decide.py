@@ -125,15 +125,16 @@ def decide(
         elif safe:
             from rankstream.decide.safe import safe_offer
 
-            found = safe_offer(counts, table.margins, model=loaded, budget=budget, seed=seed, watch=watch, **said)  # type: ignore[arg-type]
+            exact = counts if known is None or known.uncertain is None else known.uncertain
+            found = safe_offer(exact, table.margins, model=loaded, budget=budget, seed=seed, watch=watch, **said)  # type: ignore[arg-type]
         else:
             from rankstream.decide.best import best_offer
 
             found = best_offer(
                 loaded, table.margins, top=top, budget=budget, counts=counts, seed=seed, watch=watch,
-                interval=level, **said,
+                interval=None if "uncertain" in loaded.about else level, **said,
             )  # fmt: skip
-            if counts is not None and level and found.interval is None:
+            if counts is not None and level and found.interval is None and "uncertain" not in loaded.about:
                 from rankstream.decide.intervals import PART_FOR_REFITS  # loads every kind of model
 
                 spent, refits = process_seconds() - began, found.context.refit_seconds

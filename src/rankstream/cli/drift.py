@@ -25,7 +25,7 @@ MOST_ITEMS = 100
 """Compare two models by this many first favourites; thousands of items would take long."""
 
 
-@reading_options(without=("outside_share",))
+@reading_options(without=("outside_share", "between"))
 def drift(
     before: Path,
     after: Annotated[Path | None, typer.Argument(help="A second file of the same kind, for a later period.")] = None,

@@ -82,6 +82,9 @@ def fit(
     pool: With --by: let small markets borrow strength from the others.
     """
     from rankstream.estimation.budget import fit_within
+    from rankstream.estimation.estimate import choices_by_em
+    from rankstream.estimation.methods import make
+    from rankstream.estimation.uncertain import expected_choices
 
     shares = as_shares(outside_share)
     first_share = replace(reading, outside_share=shares[0] if shares else None)
@@ -90,6 +93,7 @@ def fit(
 
         options = {"--tolerance": tolerance, "--offer": offer, "--since": since, "--half-life": half_life}
         options |= {"Several shares in --outside-share": len(shares) > 1, "--budget": budget, "--timeout": timeout}
+        options["--between uncertain"] = reading.between == "uncertain"
         refuse("many markets", options)
         how = {"method": method, "n_jobs": jobs, "out": out or Path("models"), "pool": pool, "seed": seed}
         how["errors"] = not no_standard_errors
@@ -102,7 +106,11 @@ def fit(
     no_choice = reading.no_choice or NO_CHOICE
     times = {"since": since, "half_life": half_life, "time_slices": TIME_SLICES, "look": True}
     choices = (replace(reading, no_choice=None) if shares else reading).read(data, **times)
-    unused = unused_columns(choices, as_json)
+    unused, counts = unused_columns(choices, as_json), choices.counts
+    if choices.uncertain is not None:
+        if shares:
+            raise ValueError("--between uncertain does not work with --outside-share: leave one of them out.")
+        counts = choices_by_em(choices.uncertain, make(method, tolerance), seed)
     with progress("starting") as tell:
         seconds, wall_seconds = (None if limit is None else limit / max(1, len(shares)) for limit in (budget, timeout))
         fit_one = partial(
@@ -110,9 +118,12 @@ def fit(
             errors=not no_standard_errors, watch=tell,
         )  # fmt: skip
         if shares:
-            (counts, best), sensitivity = assumed(choices.counts, fit_one, shares, no_choice, offer)
+            (counts, best), sensitivity = assumed(counts, fit_one, shares, no_choice, offer)
         else:
-            (counts, best), sensitivity = (choices.counts, fit_one(choices.counts)), None
+            best, sensitivity = fit_one(counts), None
+    if choices.uncertain is not None and choices.account is not None:
+        counts = expected_choices(choices.uncertain, best.model)  # what commands read for this model
+        best.model.note(uncertain=choices.account.doubt)
     choices = replace(choices, counts=counts)
     content = describe_fit(best, choices, out) | {"unused": unused}
     content["changed"] = None if half_life else describe_change(choices)

@@ -19,7 +19,7 @@ from rankstream.cli.serve import missing
 LOG_NAME = "log.sqlite3"
 
 
-@reading_options()
+@reading_options(without=("between",))
 def open(  # noqa: A001
     sources: list[Path],
     keep: Path | None = None,

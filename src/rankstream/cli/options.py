@@ -57,7 +57,9 @@ REMEMBERED = (
     *("price_columns", "price_levels", "decimal", "dates"),
 )
 """The options that are saved with a model, to read its choices again."""
-SALES = ("stock", "visits", "price_list", "category", "per_receipt", "conflicts", "stock_format", "timezone")
+SALES = (
+    *("stock", "visits", "price_list", "category", "per_receipt", "conflicts", "stock_format", "timezone", "between"),
+)
 """Options for receipts, saved with a model if they were given."""
 SALES_ARGUMENTS = (
     *("columns", "no_choice", "outside_share", "separator", "encoding", "sheet", "decimal", "dates"),
@@ -96,6 +98,8 @@ class ReadingOptions:
     conflicts: With --stock, for sales of items not in stock: extend the offer (default), skip the sale, or stop.
     stock_format: With --stock: format of the stock log (default: recognised).
     timezone: With --stock: time zone of times without one, such as Europe/Berlin.
+    between: With --stock: an item that one snapshot lists and the next does not was on offer until then (present, the
+        default), until its last sale (last sale), or until a time that is estimated (uncertain).
     on_error: What to do with a bad record: stop, or skip it and report it.
     rejects: File for skipped records.
     """
@@ -121,11 +125,13 @@ class ReadingOptions:
     conflicts: Annotated[str | None, choice("extend", "skip", "stop")] = None
     stock_format: Annotated[str | None, choice("events", "snapshots", "intervals", "offers")] = None
     timezone: str | None = None
+    between: Annotated[str | None, choice("present", "last sale", "uncertain")] = None
     on_error: Annotated[str, choice("stop", "skip")] = "stop"
     rejects: Path | None = None
     _source: str = ""
     _levels: Any = None
     _market: Any = None
+    _model: Any = None
 
     def read(self, path: Path, **more: Any) -> "Reading":
         """Read a file, with more options of ``readers.read``; print a note on skipped records."""
@@ -173,6 +179,10 @@ class ReadingOptions:
         choices = read_sales(path, **named)
         if parts is not None:
             choices = replace(choices, groups=dict(enumerate(choices.slices or [])))
+        if choices.uncertain is not None and self._model is not None:
+            from rankstream.estimation.uncertain import expected_choices
+
+            choices = replace(choices, counts=expected_choices(choices.uncertain, self._model))
         if not where:
             return choices
         key: Any = tuple(where.values()) if len(where) > 1 else next(iter(where.values()))
@@ -197,7 +207,7 @@ class ReadingOptions:
         source = f"read with the options of the fit, {words}; pass other options to change that"
         market = model.about.get("market")
         market = market if isinstance(market, dict) and market else None
-        return replace(self, **known, _source=source if known else "", _levels=levels, _market=market)
+        return replace(self, **known, _source=source if known else "", _levels=levels, _market=market, _model=model)
 
 
 def shell_words(sentence: str) -> str:

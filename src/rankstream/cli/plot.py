@@ -17,7 +17,7 @@ PERIODS = ("hour", "day", "week", "month", "year")
 
 
 @per_market(takes_choices=lambda named: named["kind"] == "fit")
-@reading_options()
+@reading_options(without=("between",))
 def plot(
     model: Annotated[Path, typer.Argument(help="Model file; for shares over time, a file of choices.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Output file: .png, .svg, .pdf or .jpg.")],

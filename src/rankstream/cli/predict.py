@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankstream._core.terminal import print_answer, shown
+from rankstream._core.terminal import print_answer, progress, shown
 from rankstream.cli.markets import per_market
 from rankstream.cli.model_answers import read_offers, refitted
 from rankstream.cli.options import AsJson, Behind, ModelFile, ReadingOptions, Replicates, reading_options, shell_words
@@ -14,15 +14,19 @@ from rankstream.reports.origin import warning_lines
 
 if TYPE_CHECKING:
     from rankstream._core.types import Label
+    from rankstream.data.readers import Reading
+
+RANGE_ACCURACY = 1e-3  # of a share, as they are printed with one decimal of a percent
 
 
-@per_market(takes_choices=lambda named: named["interval"] is not None)
+@per_market(takes_choices=lambda named: named["interval"] is not None or named["wide"] is not None)
 @reading_options()
 def predict(
     model: ModelFile,
     offer: list[str] | None = None,
     offers: Annotated[Path | None, typer.Option(help="Text file with one offer per line.")] = None,
     interval: float | None = None,
+    wide: Annotated[float | None, typer.Option("--range")] = None,
     data: Behind = None,
     replicates: Replicates = 100,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals.")] = 0,
@@ -38,6 +42,8 @@ def predict(
     Options:
     offer: Offer to predict, such as 'tea;cake', with prices 'tea@3.50;cake@4', or a JSON list; repeat for several.
     interval: Add intervals at this confidence level, such as 0.95 (needs --data).
+    wide: Add proven ranges instead: the shares in all ranking models that fit the choices at this confidence level,
+        whatever was on offer where that is known in part (needs --data).
     forced: Predict as if customers must buy: do not add the no-purchase option.
     """
     from rankstream._core.arguments import number_between
@@ -46,20 +52,26 @@ def predict(
 
     if bool(offer) == (offers is not None):
         raise ValueError("Give the offers to predict with --offer (repeat for several) or --offers FILE.")
-    if (interval is None) != (data is None):
-        raise ValueError("Intervals need the choices the model was fitted to: give --interval and --data together.")
+    if (interval is None and wide is None) != (data is None):
+        asked = "--interval and --data" if wide is None else "--range and --data"
+        raise ValueError(f"Intervals need the choices the model was fitted to: give {asked} together.")
+    if interval is not None and wide is not None:
+        raise ValueError("--interval and --range cannot be combined: use one of them.")
     loaded = load_model(model)
     texts = (offer or []) if offers is None else read_offers(offers)
     wanted = [offer_in(text, loaded) for text in texts]
     predictions: list[dict[Label, Any]]
     if interval is not None:
         number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
-    many = refitted(loaded, data, reading, replicates, seed)
+    many = None if interval is None else refitted(loaded, data, reading, replicates, seed)
     if interval is None or many is None:
         predictions = [loaded.predict(items, forced=forced) for items in wanted]
     else:
         predictions = [many.predict(items, interval, forced=forced) for items in wanted]
     contents = [prediction_to_json(loaded, *pair) for pair in zip(wanted, predictions, strict=True)]
+    if wide is not None and data is not None:
+        for content, shares in zip(contents, predictions, strict=True):
+            content["intervals"] = ranges(reading.as_fitted(loaded).read(data), list(shares), wide)
     lines = [shell_words(line) for line in warning_lines(loaded.about)]
     for text, items, content in zip(texts, wanted, contents, strict=True):
         lines.append(shown(text))
@@ -77,3 +89,18 @@ def predict(
         if near is not None and near.is_extrapolation:
             lines.append(f"  {near.sentence}")
     print_answer(as_json, contents, "\n".join(lines))
+
+
+def ranges(choices: "Reading", offer: "list[Label]", confidence: float) -> dict[str, list[float]]:
+    """Return the lowest and highest share of each item of an offer in all ranking models that fit the choices."""
+    from rankstream.columns.plausible import probability_range
+
+    counts = choices.counts if choices.uncertain is None else choices.uncertain
+    found = {}
+    with progress("searching for ranges"):
+        for item in offer:
+            bounds = probability_range(
+                counts, offer, item, region="confidence", confidence=confidence, accuracy=RANGE_ACCURACY
+            )
+            found[str(item)] = [max(0.0, bounds.low), min(1.0, bounds.high)]
+    return found

@@ -115,7 +115,9 @@ def make_report(
     )
     check_choices(model, choices.counts, data)
     refits: Any = None if named["intervals"] else "Intervals were turned off by --no-intervals."
-    if named["intervals"] and named["replicates"]:
+    if "uncertain" in model.about:
+        refits = "There are no intervals where offers are known in part: see 'predict --range' and 'decide --safe'."
+    elif named["intervals"] and named["replicates"]:
         refits = refitted_to(model, choices.counts, named["replicates"], named["seed"])
     if said and named["present"] == "recent":
         said["present"] = recent

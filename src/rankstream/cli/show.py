@@ -1,11 +1,12 @@
 """The command ``rankstream show``: describe a saved model."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from rankstream._core.terminal import plural, print_answer, shown
+from rankstream._core.terminal import as_time, plural, print_answer, shown
 from rankstream.cli.markets import per_market
 from rankstream.cli.model_answers import as_rows, demand_lines, describe_levels, ends_of, refitted
 from rankstream.cli.options import AsJson, Behind, ModelFile, ReadingOptions, Replicates, reading_options, shell_words
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rankstream.estimation.intervals import Bootstrap
     from rankstream.models.files import Model
 
+ENDS = ("expected", "earliest", "latest")
 MOST_PLACES = 12
 """Items of a ranking in a line."""
 
@@ -28,6 +30,7 @@ def show(
     top: Annotated[int, typer.Option(min=1, max=1000, help="Number of customer types to show.")] = 10,
     data: Behind = None,
     replicates: Replicates = 50,
+    sell_outs: Annotated[bool, typer.Option("--sell-outs", help="With --data: when items sold out, instead.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals.")] = 0,
     as_json: AsJson = False,
     *,
@@ -42,8 +45,34 @@ def show(
     loaded = load_model(model)
     if len(loaded.items) < 2:
         raise ValueError("The model has only one item: there is nothing to show.")
+    if sell_outs:
+        rows = sold_out(loaded, data, reading)
+        print_answer(as_json, {"sell_outs": rows}, sell_out_table(rows))
+        return
     content = describe_model(loaded, top, refitted(loaded, data, reading, replicates, seed))
     print_answer(as_json, content, as_text(content))
+
+
+def sold_out(model: "Model", data: Path | None, reading: ReadingOptions) -> list[dict[str, Any]]:
+    """Return when items sold out between snapshots, as estimated by a model, in the order of time."""
+    from rankstream.estimation.uncertain import availability
+
+    counts = None if data is None else reading.as_fitted(model).read(data).uncertain
+    if counts is None:
+        raise ValueError("--sell-outs needs --data with receipts, and a model of 'fit --between uncertain'.")
+    found = sorted(availability(counts, model), key=lambda one: one.earliest)
+    return [
+        {"store": one.place, "item": one.item} | {name: as_time(time) for name, time in zip(ENDS, one[2:], strict=True)}
+        for one in found
+    ]
+
+
+def sell_out_table(rows: list[dict[str, Any]]) -> str:
+    """Return a line for each time that an item sold out between two snapshots."""
+    lines = [("store", "item", *ENDS), *([str(cell) for cell in row.values()] for row in rows)]
+    widths = [max(cell_len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    table = ["  ".join(set_cell_size(cell, width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    return "\n".join([*map(str.rstrip, table), "90 % of sell-outs are expected between earliest and latest."])
 
 
 def describe_model(model: "Model", top: int, many: "Bootstrap | None" = None) -> dict[str, Any]:

@@ -159,10 +159,14 @@ class UncertainCounts:
         counts.observe(*map(list, zip(*chosen, strict=True)))
         return counts
 
-    def __repr__(self) -> str:
+    @property
+    def unsure(self) -> float:
+        """Number of choices from offers that are uncertain."""
         pairs = [(len(period.largest), slot) for period in self.periods for slot in period.slots]
-        unsure = sum(sum(slot.chosen.values()) for size, slot in pairs if len(slot.smallest) < size)
+        return float(sum(sum(slot.chosen.values()) for size, slot in pairs if len(slot.smallest) < size))
+
+    def __repr__(self) -> str:
         return (
-            f"UncertainCounts({self.observations:g} choices in {len(self.periods)} periods, {unsure:g} of them from "
-            "offers that are uncertain)"
+            f"UncertainCounts({self.observations:g} choices in {len(self.periods)} periods, {self.unsure:g} of them "
+            "from offers that are uncertain)"
         )

@@ -73,13 +73,14 @@ def estimate(
     if isinstance(assortments, UncertainCounts):
         if data is not None:
             raise ValueError("Counts include their offers: give the counts alone, or assortments and data.")
-        return _fit_by_em(assortments, method, seed, settings)
+        chosen = make(method, **settings)
+        return run_task(make_task(choices_by_em(assortments, chosen, seed), None, seed), chosen or "auto")
     return run_task(make_task(assortments, data, seed), method, **settings)
 
 
-def _fit_by_em(counts: UncertainCounts, method: str | Method, seed: int, settings: dict[str, Any]) -> Estimate[Any]:
-    """Fits to the choices that are expected from each possible offer, by a logit first and by the method last."""
-    chosen, possible = make(method, **settings), PossibleOffers(counts)
+def choices_by_em(counts: UncertainCounts, chosen: Method | None, seed: int) -> ChoiceCounts:
+    """Return the choices that are expected from each possible offer, by fits of a logit first and the method last."""
+    possible = PossibleOffers(counts)
     weights, before = possible.weigh(None)
     quick = chosen if isinstance(chosen, Logit) else Logit()
     for _ in range(MAX_EM_ROUNDS):
@@ -90,7 +91,7 @@ def _fit_by_em(counts: UncertainCounts, method: str | Method, seed: int, setting
     for _ in range(0 if quick is chosen else METHOD_ROUNDS - 1):
         task = make_task(possible.expected(weights), None, seed)
         weights, _ = possible.weigh((chosen or pick(task)).model(task))
-    return run_task(make_task(possible.expected(weights), None, seed), chosen or "auto")
+    return possible.expected(weights)
 
 
 def run_task(task: Task, method: str | Method, tolerance: float | None = None, **settings: Any) -> Estimate[Any]:

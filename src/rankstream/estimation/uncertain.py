@@ -21,6 +21,7 @@ from rankstream.models.protocol import Predicts
 MAX_DOUBTFUL_ITEMS = 6  # of one period, whose sets are all weighed; others stay. An estimate, by no benchmark
 MIN_SHARE = 1e-9  # of an item in an offer: a model that gives 0 must not rule out what was chosen
 KEPT_SHARE = 0.999  # of the expected choices: offers with the rest are not fitted. An estimate, by no benchmark
+EXPECTED_DECIMALS = 6  # of expected choices, so that their digest does not depend on the order of sums
 
 
 class SellOut(NamedTuple):
@@ -131,14 +132,15 @@ class PossibleOffers:
         return [chain.posterior(likelihoods[chain.rows]) for chain in self.chains]
 
     def expected(self, weights: Vec) -> ChoiceCounts:
-        """The choices that are expected from each set, without sets that have hardly any."""
+        """The choices that are expected from each set, without sets that have hardly any; these go to the others."""
         tallies = weights @ self._choices
         totals = np.add.reduceat(tallies, self.assortments.indptr[:-1])
         order = np.argsort(-totals, kind="stable")
         kept = order[: int(np.searchsorted(np.cumsum(totals[order]), KEPT_SHARE * totals.sum())) + 1]
         offers = [self.assortments.offers[number] for number in sorted(kept.tolist())]
         places = np.isin(self.assortments.owner, kept)
-        return ChoiceCounts(Assortments(offers, self.assortments.items), tallies[places])
+        found = tallies[places] * (totals.sum() / totals[kept].sum())
+        return ChoiceCounts(Assortments(offers, self.assortments.items), found.round(EXPECTED_DECIMALS))
 
     def sell_outs(self, model: Predicts, confidence: float) -> list[SellOut]:
         """When each doubtful item of each period left, by a model."""
@@ -151,6 +153,12 @@ class PossibleOffers:
                 low, high = (chain.times[int(np.argmax(gone >= share - 1e-12))] for share in (tail, 1.0 - tail))
                 found.append(SellOut(chain.period.place, item, expected, low, high))
         return found
+
+
+def expected_choices(counts: UncertainCounts, model: Predicts) -> ChoiceCounts:
+    """Return the choices that are expected from each set that may have been on offer, by a model."""
+    possible = PossibleOffers(counts)
+    return possible.expected(possible.weigh(model)[0])
 
 
 def availability(counts: UncertainCounts, model: Predicts, confidence: float = 0.9) -> list[SellOut]:

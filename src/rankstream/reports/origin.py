@@ -25,7 +25,9 @@ NEW_KEYS = {
 def origin_lines(about: dict[str, Any]) -> list[str]:
     """Data, reading, method and certificate, as far as the model remembers them."""
     lines = [_data(about), _reading(about), _method(about), _certificate(about)]
-    lines += [shown(line) for name in ("contradiction", "changed") if isinstance(line := about.get(name), str)]
+    lines += [
+        shown(line) for name in ("contradiction", "changed", "uncertain") if isinstance(line := about.get(name), str)
+    ]
     return [line for line in lines if line]
 
 

@@ -44,7 +44,8 @@ class Account:
     ``visits`` without a purchase, ``shortfall`` the receipts in excess of the visits of their time, and ``assumed`` is
     the assumed share of no-purchases. ``ignored_items``, with ``ignored_sales`` of all sales, were ignored to reduce
     the number of offers from ``offers_before``. ``no_choice`` is the name of the no-purchase option. ``exposures`` are
-    the offers and stock-outs that customers saw, for ``lost_sales``.
+    the offers and stock-outs that customers saw, for ``lost_sales``. ``between`` says how items that one snapshot lists
+    and the next does not were treated, and ``uncertain`` how many choices are from offers that are known in part.
     """
 
     stock_format: str
@@ -69,6 +70,8 @@ class Account:
     offers_before: int = 0
     no_choice: str | None = None
     exposures: tuple[Exposure, ...] = field(default=(), repr=False)
+    between: str = "present"
+    uncertain: float = 0.0
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -86,6 +89,15 @@ class Account:
             )
         return tuple(warnings)
 
+    @property
+    def doubt(self) -> str:
+        """Say how many choices are from offers that are known in part, and how they count."""
+        return (
+            f"{self.uncertain:,.10g} of the choices are from offers that are known in part: an item that one snapshot "
+            "lists and the next does not sold out at a time that was not logged. Each possible offer counts as far as "
+            "it explains the choices."
+        )
+
     def summary(self) -> str:
         """Return the account as a paragraph, warnings first."""
         rows = f"{plural(self.sales, 'row')} of receipts"
@@ -97,6 +109,10 @@ class Account:
             done = {"extend": "counted as on offer for that sale", "skip": "left out"}[self.rule]
             share = f"{plural(self.conflicts, 'unit')} ({100 * self.conflict_share:.1f} %)"
             lines.append(f"{share} sold while not in stock: {done}.")
+        if self.between == "uncertain":
+            lines.append(self.doubt)
+        elif self.between == "last sale":
+            lines.append("An item that one snapshot lists and the next does not counts as sold out at its last sale.")
         lines += [
             f"Left out: {number:,} {LEFT_OUT.get(kind, kind)}." for kind, number in self.left_out.items() if number
         ]

@@ -101,19 +101,23 @@ class Shop:
         total, groups, slices = combined(found.result, parts, self.clock)
         seen = np.sum([part.totals for (kind, *_), part in parts.items() if kind == COUNTED], axis=0)
         roles = {f"{kind}.{role}": name for kind, table in self.tables.items() for role, name in table.roles.items()}
+        doubt = found.uncertain
+        uncertain = None if doubt is None else doubt(total.assortments.items, None)
         account = replace(
             found.account,
+            uncertain=0.0 if uncertain is None else uncertain.unsure,
             offers=total.assortments.n_offers,
             small_offers=int((seen < MIN_OFFER_CHOICES).sum()),
             exposures=tuple(_at_levels(one, levels) for one in found.exposures),
         )
         groups = groups if self.markets or self.period else {}
-        items, doubt = total.assortments.items, found.uncertain
         return Reading(
             total, self.rows["receipts"], self.problems, "sales", groups, roles, found.result.span,
             None if found.result.spans is None else slices, found.result.spans, levels,
-            notes=found.notes, account=account, uncertain=None if doubt is None else doubt(items, None),
-            uncertain_groups={} if doubt is None or self.period else {key: doubt(items, key) for key in groups},
+            notes=found.notes, account=account, uncertain=uncertain,
+            uncertain_groups={
+                key: doubt(total.assortments.items, key) for key in groups if doubt is not None and self.period is None
+            },
         )  # fmt: skip
 
     def tallies(self, memory: str | None = MEMORY_LIMIT) -> tuple[Tallies, Account]:
@@ -207,6 +211,7 @@ class Shop:
             0 if visits is None else visits.shortfall, share if isinstance(share, float) else None,
             self.rules.per_receipt, tuple(ignored), 1.0 - units / sold if sold else 0.0, before,
             ends if visits is not None or share is None else self.how.no_choice or NO_CHOICE,
+            between=self.rules.between,
         )  # fmt: skip
         if not units:
             reasons = self.problems.summary() or "There are none in the time asked for."
