@@ -6,7 +6,8 @@ logged: at any customer alike ("chance"), or when their stock is sold ("stock", 
 
 Compared on new offers: the fit that knows each offer, the fit to the largest sets (naive), the fit to the days without
 a sell-out, and EM. Ranges of shares at 95 %: whether they contain the truth, and their width beside those from the
-days without a sell-out alone, and from known offers. Seeds below 100 were used for tuning.
+days without a sell-out alone (without the inequalities), and from known offers. The last line has both ratios: no
+method can be narrower than known offers allow. Seeds below 100 were used for tuning.
 """
 
 import argparse
@@ -164,6 +165,12 @@ def main() -> None:
         means = {name: round(float(np.mean([row[name] for row in rows if name in row])), 5) for name in rows[0]}
         if "em" in means:
             means |= {f"{name} / known": round(means[name] / means["known"], 3) for name in ("naive", "em")}
+        for kind in ("new", "listing") if given.ranges else ():
+            without, uncertain, known = (
+                means[f"{kind} {name}: width"] for name in ("no sell-out", "uncertain", "known")
+            )
+            means[f"{kind}: width with / without the inequalities"] = round(uncertain / without, 3)
+            means[f"{kind}: width with all offers known / without the inequalities"] = round(known / without, 3)
         print(json.dumps({"mean": world, **means}), flush=True)
 
 

@@ -4,7 +4,7 @@
 - ``stock.csv``: a row whenever a shelf is filled or sold out;
 - ``door.csv``: visitors per hour;
 - ``prices.csv``: usual prices, and promotions with an end;
-- ``items.csv``: what a unit of each item costs.
+- ``items.csv``: what a unit of each item costs, and its usual price.
 
 Deliveries come before opening and sometimes fail, so that shelves run empty. Skyr is launched in the middle of the
 time. There are three kinds of customers; each buys what she likes best among what is there, or nothing. All numbers
@@ -125,7 +125,7 @@ def simulate(folder: Path, days: int = 365, visits: float = 110.0, seed: int = 0
         ("stock", "time,store,item,on_hand", [row for store in stores for row in store.stock]),
         ("door", "time,store,visitors", [row for store in stores for row in store.door]),
         ("prices", "item,from,to,price", prices),
-        ("items", "item,cost", list(zip(ITEMS, COSTS, strict=True))),
+        ("items", "item,unit_cost,price", list(zip(ITEMS, COSTS, PRICES, strict=True))),
     ):
         with (folder / f"{name}.csv").open("w", newline="") as file:
             writer = csv.writer(file)

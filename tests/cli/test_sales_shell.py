@@ -89,6 +89,37 @@ def test_age_drift_and_the_recent_offer_work_as_for_other_files(shop: Path) -> N
     assert "later periods held out" in told.stdout
 
 
+def test_lost_sales_are_those_of_the_library_with_intervals(shop: Path) -> None:
+    run("fit", "receipts.csv", *TABLES, *QUICK, "-o", "lost.json", cwd=shop)
+    words = ("decide", "lost.json", "--margins", "items.csv", "--lost-sales")
+    told = run(*words, "--data", "receipts.csv", "--since", "2025-11-06", "--currency", "EUR", cwd=shop)
+    assert told.returncode == 0, told.stderr
+    tables: dict[str, Any] = {"stock": shop / "stock.csv", "visits": shop / "door.csv"}
+    late, whole = (rs.read_sales(shop / "receipts.csv", **tables, since=since) for since in ("2025-11-06", None))
+    assert late.account is not None
+    earned = {item: price - cost for item, price, cost in zip(stores.ITEMS, stores.PRICES, stores.COSTS, strict=True)}
+    expected = rs.lost_sales(rs.load_model(shop / "lost.json"), late.account, earned, counts=whole.counts)
+    assert expected.table() in told.stdout
+    share = (
+        f"({100 * expected.met / expected.customers:.1f} %) were made while an item was out of stock, 6 November 2025"
+    )
+    assert f"{expected.met:,.0f} of {expected.customers:,.0f} choices {share}" in told.stdout
+    assert "Money is in EUR. " in told.stdout.replace("\n", " ")
+    told = run(*words, "--data", "receipts.csv", "--no-intervals", "--json", cwd=shop)
+    assert whole.account is not None
+    alone = rs.lost_sales(rs.load_model(shop / "lost.json"), whole.account, earned)
+    assert json.loads(told.stdout)["total"]["money"] == pytest.approx(alone.total.money)
+    assert json.loads(told.stdout)["total"]["low"] is None
+    assert "interval" not in run(*words, "--data", "receipts.csv", "--no-intervals", cwd=shop).stdout
+    for more, message in (
+        ((), "--lost-sales needs the receipts: add --data"),
+        (("--data", "receipts.csv", "--safe"), "--safe, --next and --lost-sales cannot be combined"),
+        (("--data", "receipts.csv", "--since", "soon"), "since is 'soon': write a time such as"),
+    ):
+        assert message in run(*words, *more, cwd=shop).stderr
+    assert "--since needs --lost-sales" in run(*words[:-1], "--since", "2025-11-06", cwd=shop).stderr
+
+
 def test_what_is_not_for_receipts_is_refused(shop: Path) -> None:
     told = run("fit", "receipts.csv", "--stock", "nowhere.csv", cwd=shop)
     assert "There is no file nowhere.csv" in told.stderr

@@ -116,6 +116,10 @@ def test_answers_read_the_choices_as_the_fit_did(shop: Path) -> None:
         (("fit", "receipts.csv", *UNCERTAIN, "--half-life", "3d"), "half_life"),
         (("show", "model.json", "--sell-outs"), "--sell-outs needs --data"),
         (("show", "model.json", "--data", "receipts.csv"), "Refits have no intervals where offers are known in part"),
+        (
+            ("decide", "model.json", "--margins", "items.csv", "--lost-sales", "--data", "receipts.csv"),
+            "Lost sales need known times of stock-outs: read with --between 'last sale' or 'present'",
+        ),
         (("predict", "model.json", "--offer", "juice", "--range", "0.9"), "give --range and --data together"),
     ],
 )

@@ -16,12 +16,14 @@ from rankstream.cli.markets import decide_markets, names_elsewhere, per_market, 
 from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, choice, reading_options, shell_words
 from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.models.item_names import all_names, named_constraints, offer_in
-from rankstream.reports.origin import warning_lines
+from rankstream.reports.origin import period_of, warning_lines
 
 if TYPE_CHECKING:
     from rankstream._core.watch import Watch
+    from rankstream.data.counts import ChoiceCounts
     from rankstream.data.readers import Reading
     from rankstream.decide.decision import Decision
+    from rankstream.decide.lost_sales import LostSales
 
 QUIET_SECONDS = 1.0
 """Seconds before progress is shown."""
@@ -51,6 +53,8 @@ def decide(
     currency: Annotated[str, typer.Option(help="Currency of the margins, such as EUR.")] = "",
     safe: Annotated[bool, typer.Option("--safe")] = False,
     next_one: Annotated[bool, typer.Option("--next")] = False,
+    lost: Annotated[bool, typer.Option("--lost-sales")] = False,
+    since: str | None = None,
     strategy: Annotated[str, choice("thompson", "greedy", "ucb")] = "thompson",
     top: Annotated[int, typer.Option(min=1, max=1000, help="How many of the best offers to list.")] = 3,
     budget: Annotated[float, typer.Option(min=0.0)] = 60.0,
@@ -76,20 +80,24 @@ def decide(
     intervals: Compute 95 % intervals by refitting the model to resampled choices.
     safe: Also find the offer with the best worst case (needs --data).
     next_one: Suggest the offer to try next instead, to learn while earning (needs --data).
+    lost: Estimate instead what stock-outs cost, for a model of receipts and stock (needs --data).
+    since: With --lost-sales: count stock-outs from this time on, such as 2026-05-01.
     strategy: With --next: how to balance learning and earning.
     budget: CPU seconds (per market), except start-up and one-time compilation. Ctrl-C stops with the best offer so far.
     """
     from rankstream.models.files import load_model
 
     began, level = process_seconds(), 0.95 if intervals else None
-    if safe and next_one:
-        raise ValueError("--safe and --next cannot be combined: use one of them.")
+    if safe + next_one + lost > 1:
+        raise ValueError("--safe, --next and --lost-sales cannot be combined: use one of them.")
+    if since is not None and not lost:
+        raise ValueError("--since needs --lost-sales: add it.")
     asked = {
         "at_most": at_most, "at_least": at_least, "must": must, "never": never, "requires": requires,
         "excludes": excludes, "ladder": ladder, "capacity": capacity,
     }  # fmt: skip
     if model.is_dir():
-        alone = {"--safe": safe, "--next": next_one, "--plot": plot, "--present": present}
+        alone = {"--safe": safe, "--next": next_one, "--lost-sales": lost, "--plot": plot, "--present": present}
         refuse("all markets at once (choose one with --market)", alone | {"--changes": changes is not None})
 
         def choices(loaded: Any) -> Any:
@@ -108,6 +116,14 @@ def decide(
     reading = reading.as_fitted(loaded)
     table, said = said_of_items(loaded, model, margins, reading, asked)
     said["changes"] = changes
+    if lost:
+        if data is None:
+            raise ValueError("--lost-sales needs the receipts: add --data.")
+        whole = reading.read(data)
+        late = whole if since is None else reading.read(data, since=since)
+        losses = losses_of(loaded, late, table, said, whole.counts if intervals else None, seed)
+        print_answer(as_json, losses.to_json(), losses_text(losses, late, currency))
+        return
     from rankstream.decide.context import present_offer  # loads numpy
 
     needing = "--present recent" if present == "recent" else "--safe" if safe else "--next" if next_one else ""
@@ -144,6 +160,33 @@ def decide(
     show(found, as_json, loaded.about, currency)
     if plot is not None:
         draw(found.best if safe else found.decision if next_one else found, plot)
+
+
+def losses_of(
+    model: Any, late: "Reading", table: Items, said: dict[str, Any], counts: "ChoiceCounts | None", seed: int
+) -> "LostSales":
+    """What stock-outs cost in the time of a reading; ``counts`` are all choices, for intervals."""
+    from rankstream.decide.lost_sales import lost_sales
+
+    if late.account is None:
+        raise ValueError("--lost-sales needs receipts with a stock log: add --stock.")
+    with progress("refitting"):
+        return lost_sales(model, late.account, table.margins, costs=said["costs"], counts=counts, seed=seed)
+
+
+def losses_text(losses: "LostSales", late: "Reading", currency: str) -> str:
+    """Say what stock-outs cost, as a table with a line for each item."""
+    days, share = period_of(late.times), 100 * losses.met / losses.customers
+    when, money = f", {days}" if days else "", f" Money is in {currency}." if currency else ""
+    found = (
+        f"{round(losses.met):,} of {round(losses.customers):,} choices ({share:.1f} %) were made while an item was out"
+    )
+    lines = [f"{found} of stock{when}.{money}", losses.table()]
+    lines += [] if losses.total.low is None else ["In brackets: 95 % intervals from refits."]
+    lines.append(
+        "Units are what an item would have sold; money is net of what was bought instead, so it may be below 0."
+    )
+    return "\n".join([*lines, "Several items may be missing at once, so items need not add up to the total."])
 
 
 def said_of_items(

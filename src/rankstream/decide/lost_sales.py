@@ -44,7 +44,7 @@ class LostSales:
     def table(self) -> str:
         """Return a text table with a line for each item, and one for the total."""
         width = max(5, *(len(str(item)) for item in self.items)) if self.items else 5
-        lines = [f"{'item':<{width}}     units     money  interval"]
+        lines = [f"{'item':<{width}}     units     money{'' if self.total.low is None else '  interval'}"]
         for name, loss in (*self.items.items(), ("total", self.total)):
             ends = "" if loss.low is None else f"  [{loss.low:,.0f}, {loss.high:,.0f}]"
             lines.append(f"{name!s:<{width}}{loss.units:10,.0f}{loss.money:10,.0f}{ends}")
@@ -108,6 +108,8 @@ def lost_sales(
     nothing = account.no_choice or getattr(model, "no_choice", None)
     if nothing not in model.items:
         raise ValueError("Lost sales need customers who bought nothing: give visits or outside_share to read_sales.")
+    if account.between == "uncertain":
+        raise ValueError("Lost sales need known times of stock-outs: read with between='last sale' or 'present'.")
     exposures = [exposure for exposure in account.exposures if market is None or exposure.market == market]
     if not exposures:
         raise ValueError(f"The account has no customers of the market {market!r}: give one of Reading.groups.")

@@ -10,7 +10,7 @@ from rankstream.data.readers.prices import OCCURRING, Levels
 from rankstream.data.readers.reading import Reading
 from rankstream.data.readers.sales.shop import MAX_OFFERS, MEMORY_LIMIT, open_shop
 from rankstream.data.readers.sales.tables import SECOND
-from rankstream.data.readers.times import seconds_of
+from rankstream.data.readers.times import seconds_or_none
 
 
 def read_sales(
@@ -125,6 +125,11 @@ def read_sales(
         max_offers=max_offers, separator=separator, encoding=encoding, sheet=sheet, decimal=decimal, dates=dates,
         on_error=on_error, rejects=rejects,
     )  # fmt: skip
-    first, last = (None if time is None else round(seconds_of(time) * SECOND) for time in (since, until))
+    window = []
+    for name, time in (("since", since), ("until", until)):
+        seconds = None if time is None else seconds_or_none(time)
+        if time is not None and seconds is None:
+            raise ValueError(f"{name} is {time!r}: write a time such as '2024-05-16'.")
+        window.append(None if seconds is None else round(seconds * SECOND))
     with shop.problems, translated():
-        return shop.read((first, last), memory)
+        return shop.read((window[0], window[1]), memory)

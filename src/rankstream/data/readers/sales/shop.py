@@ -277,7 +277,8 @@ class Shop:
         notes = [note for table in self.tables.values() for note in table.notes]
         stock = self.tables["stock"]
         if self.stock_format is None and "offered" not in stock.roles and {"on_hand", "available"} & set(stock.roles):
-            notes.append(f"{stock.source.name} is read as {form}: if that is wrong, set stock_format.")
+            other = "events" if form == "snapshots" else "snapshots"
+            notes.append(f"{stock.source.name} is read as {form}: if that is wrong, set stock_format={other!r}.")
         if self.doubtful:
             rows = plural(self.doubtful, "row")
             notes.append(
