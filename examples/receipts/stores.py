@@ -1,5 +1,7 @@
 """Simulate three stores for a year: ``python examples/receipts/stores.py`` writes what tills and shelves log.
 
+Arguments: a folder, and the number of days (365).
+
 - ``receipts.csv``: a row for each line of a receipt, with the price paid;
 - ``stock.csv``: a row whenever a shelf is filled or sold out;
 - ``door.csv``: visitors per hour;
@@ -137,7 +139,7 @@ def simulate(folder: Path, days: int = 365, visits: float = 110.0, seed: int = 0
 if __name__ == "__main__":
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "receipts")
     target.mkdir(exist_ok=True)
-    known = simulate(target)
+    known = simulate(target, int(sys.argv[2]) if len(sys.argv) > 2 else 365)
     print(f"Wrote {target}. Stock-outs cost {sum(known.money.values()):,.0f} in all, and by month:")
     for month, lost in known.by_month.items():
         print(f"  {month} {lost:8,.0f}")
