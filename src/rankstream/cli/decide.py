@@ -20,7 +20,6 @@ from rankstream.reports.origin import period_of, warning_lines
 
 if TYPE_CHECKING:
     from rankstream._core.watch import Watch
-    from rankstream.data.counts import ChoiceCounts
     from rankstream.data.readers import Reading
     from rankstream.decide.decision import Decision
     from rankstream.decide.lost_sales import LostSales
@@ -121,7 +120,13 @@ def decide(
             raise ValueError("--lost-sales needs the receipts: add --data.")
         whole = reading.read(data)
         late = whole if since is None else reading.read(data, since=since)
-        losses = losses_of(loaded, late, table, said, whole.counts if intervals else None, seed)
+        if late.account is None:
+            raise ValueError("--lost-sales needs receipts with a stock log: add --stock.")
+        from rankstream.decide.lost_sales import lost_sales
+
+        with progress("refitting"):
+            behind = whole.counts if intervals else None
+            losses = lost_sales(loaded, late.account, table.margins, costs=said["costs"], counts=behind, seed=seed)
         print_answer(as_json, losses.to_json(), losses_text(losses, late, currency))
         return
     from rankstream.decide.context import present_offer  # loads numpy
@@ -160,18 +165,6 @@ def decide(
     show(found, as_json, loaded.about, currency)
     if plot is not None:
         draw(found.best if safe else found.decision if next_one else found, plot)
-
-
-def losses_of(
-    model: Any, late: "Reading", table: Items, said: dict[str, Any], counts: "ChoiceCounts | None", seed: int
-) -> "LostSales":
-    """What stock-outs cost in the time of a reading; ``counts`` are all choices, for intervals."""
-    from rankstream.decide.lost_sales import lost_sales
-
-    if late.account is None:
-        raise ValueError("--lost-sales needs receipts with a stock log: add --stock.")
-    with progress("refitting"):
-        return lost_sales(model, late.account, table.margins, costs=said["costs"], counts=counts, seed=seed)
 
 
 def losses_text(losses: "LostSales", late: "Reading", currency: str) -> str:

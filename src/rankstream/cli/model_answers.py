@@ -58,19 +58,14 @@ def refitted(
     """Return a bootstrap of the model; None without choices, which are read with the options of the fit by default."""
     if data is None:
         return None
-    require_known_offers(model)
-    counts = reading.as_fitted(model).read(data).counts
-    check_choices(model, counts, data)
-    return refitted_to(model, counts, replicates, seed)
-
-
-def require_known_offers(model: "Model") -> None:
-    """Raise a ValueError for intervals by refits of a model whose offers are known in part."""
     if "uncertain" in model.about:
         raise ValueError(
             "Refits have no intervals where offers are known in part: leave out --data, or use 'predict --range' or "
             "'decide --safe', which hold whatever was on offer."
         )
+    counts = reading.as_fitted(model).read(data).counts
+    check_choices(model, counts, data)
+    return refitted_to(model, counts, replicates, seed)
 
 
 def check_choices(model: "Model", counts: "ChoiceCounts", data: Path) -> None:

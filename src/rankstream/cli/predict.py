@@ -96,11 +96,7 @@ def ranges(choices: "Reading", offer: "list[Label]", confidence: float) -> dict[
     from rankstream.columns.plausible import probability_range
 
     counts = choices.counts if choices.uncertain is None else choices.uncertain
-    found = {}
+    fits: Any = {"region": "confidence", "confidence": confidence, "accuracy": RANGE_ACCURACY}
     with progress("searching for ranges"):
-        for item in offer:
-            bounds = probability_range(
-                counts, offer, item, region="confidence", confidence=confidence, accuracy=RANGE_ACCURACY
-            )
-            found[str(item)] = [max(0.0, bounds.low), min(1.0, bounds.high)]
-    return found
+        found = {str(item): probability_range(counts, offer, item, **fits) for item in offer}
+    return {item: [max(0.0, bounds.low), min(1.0, bounds.high)] for item, bounds in found.items()}

@@ -121,6 +121,14 @@ class Clock:
             )
 
 
+def moment_of(name: str, value: Any) -> float | None:
+    """Return the time that an option gives as a number, or raise a ValueError."""
+    found = None if value is None else seconds_or_none(value)
+    if value is not None and found is None:
+        raise ValueError(f"{name} is {value!r}: write a time such as '2024-05-16', or a number as in the column.")
+    return found
+
+
 def clock_of(
     name: str, column: str | None, time_slices: int | None, since: Any, half_life: float | str | timedelta | None
 ) -> Clock | None:
@@ -128,9 +136,7 @@ def clock_of(
     slices = None if time_slices is None else whole_number("time_slices", time_slices, 1)
     if slices is not None and slices > MOST_SLICES:
         raise ValueError(f"time_slices is {slices}: it must be at most {MOST_SLICES}.")
-    start, reach, in_units = None if since is None else seconds_or_none(since), None, False
-    if since is not None and start is None:
-        raise ValueError(f"since is {since!r}: write a time such as '2024-05-16', or a number as in the column.")
+    start, reach, in_units = moment_of("since", since), None, False
     if half_life is not None:
         amount = as_reach(half_life)
         in_units = isinstance(amount, timedelta)

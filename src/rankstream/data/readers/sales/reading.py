@@ -9,8 +9,6 @@ from rankstream.data.readers.options import translated
 from rankstream.data.readers.prices import OCCURRING, Levels
 from rankstream.data.readers.reading import Reading
 from rankstream.data.readers.sales.shop import MAX_OFFERS, MEMORY_LIMIT, open_shop
-from rankstream.data.readers.sales.tables import SECOND
-from rankstream.data.readers.times import seconds_or_none
 
 
 def read_sales(
@@ -117,19 +115,7 @@ def read_sales(
     >>> read_sales(sales, log).counts.assortments.offers
     (('pie',), ('pie', 'tea'))
     """
-    shop = open_shop(
-        {"receipts": receipts, "stock": stock, "visits": visits, "prices": prices}, by=by, category=category,
-        period=period, columns=columns, stock_format=stock_format, between=between, conflicts=conflicts,
-        per_receipt=per_receipt, duplicates=duplicates, timezone=timezone, time_slices=time_slices,
-        half_life=half_life, items=items, no_choice=no_choice, outside_share=outside_share, price_levels=price_levels,
-        max_offers=max_offers, separator=separator, encoding=encoding, sheet=sheet, decimal=decimal, dates=dates,
-        on_error=on_error, rejects=rejects,
-    )  # fmt: skip
-    window = []
-    for name, time in (("since", since), ("until", until)):
-        seconds = None if time is None else seconds_or_none(time)
-        if time is not None and seconds is None:
-            raise ValueError(f"{name} is {time!r}: write a time such as '2024-05-16'.")
-        window.append(None if seconds is None else round(seconds * SECOND))
+    options = {name: value for name, value in locals().items() if name != "memory"}
+    shop = open_shop({name: options.pop(name) for name in ("receipts", "stock", "visits", "prices")}, **options)
     with shop.problems, translated():
-        return shop.read((window[0], window[1]), memory)
+        return shop.read(memory)

@@ -42,10 +42,10 @@ from rankstream.data.readers.sales.join import (
     visit_periods,
 )
 from rankstream.data.readers.sales.sell_outs import date_sell_outs, uncertain_counts
-from rankstream.data.readers.sales.tables import ROLES, Codes, SalesTable, check_zone, open_table
+from rankstream.data.readers.sales.tables import ROLES, SECOND, Codes, SalesTable, check_zone, open_table
 from rankstream.data.readers.sources.database import own_database
 from rankstream.data.readers.tallies import Tallies
-from rankstream.data.readers.times import Clock, Span, clock_of
+from rankstream.data.readers.times import Clock, Span, clock_of, moment_of
 from rankstream.data.uncertain import UncertainCounts
 
 MAX_OFFERS = 20_000  # different offers that are kept as they are; not tuned, their tables take seconds to build
@@ -88,12 +88,13 @@ class Shop:
     with_prices: bool = False
     clock: Clock | None = None
     period: str | None = None
+    window: Window = (None, None)
     rows: dict[str, int] = field(default_factory=dict)
     doubtful: int = 0
 
-    def read(self, window: Window, memory: str | None) -> Reading:
+    def read(self, memory: str | None) -> Reading:
         """All choices over one set of offers, and those of each market."""
-        found = self.gather(window, memory)
+        found = self.gather(memory)
         tally, levels = found.result.tally, None
         if self.with_prices:
             tally, levels = settled(self.tables["receipts"].source.name, tally, self.how.price_levels)
@@ -122,14 +123,14 @@ class Shop:
 
     def tallies(self, memory: str | None = MEMORY_LIMIT) -> tuple[Tallies, Account]:
         """The choices of each market over its own offers, for ``estimate_many``, and the account of all."""
-        found = self.gather((None, None), memory)
+        found = self.gather(memory)
         tallies = Tallies(tuple(self.markets.values()), found.how, "sales", notes=found.notes)
         for (_, key, _), outcomes in found.result.tally.items():
             for outcome, weight in outcomes.items():
                 tallies.add(key if isinstance(key, tuple) else (key,), outcome, weight)
         return tallies, found.account
 
-    def gather(self, window: Window, memory: str | None) -> Gathered:
+    def gather(self, memory: str | None) -> Gathered:
         """Load, clean and join all tables, and turn the sums into outcomes."""
         with own_database(memory) as database:
             codes, stop = Codes(), self.rules.on_error == "stop"
@@ -139,10 +140,10 @@ class Shop:
             self._check_stores(codes)
             join = Join(database, self.tables["receipts"], codes, self.rules, self.problems)
             form = form_of(self.tables["stock"], database, self.stock_format)
-            timeline, masks = self._attach(join, form, window)
+            timeline, masks = self._attach(join, form)
             visits = None
             if "visits" in self.tables:
-                visit_periods(database, "count" in self.tables["visits"].roles, window)
+                visit_periods(database, "count" in self.tables["visits"].roles, self.window)
                 visits = left_without(database, timeline, self.shared, masks)
                 join.leave_out("uncounted", "period IS NULL", UNCOUNTED, "sales")
             return self._settle(join, form, timeline, masks, visits)
@@ -152,13 +153,13 @@ class Shop:
         """Whether all stores have one stock log."""
         return "store" not in self.tables["stock"].roles
 
-    def _attach(self, join: Join, form: str, window: Window) -> tuple[Timeline, dict[int, int]]:
+    def _attach(self, join: Join, form: str) -> tuple[Timeline, dict[int, int]]:
         """Clean the receipts and join them with the offers; return these, and the items of each category as bits."""
         changes = stock_changes(join.database, self.tables["stock"], form)
         items = join.codes.of.get("item", {})
         asked = None if self.how.items is None else {items[name] for name in self.how.items if name in items}
         known = self._categories(join, {one.item for one in changes if asked is None or one.item in asked})
-        join.clean(known, window)
+        join.clean(known, self.window)
         if self.rules.between != "present":
             if form != "snapshots":
                 raise ValueError(f"between={self.rules.between!r} needs snapshots, but the stock log has {form}.")
@@ -196,7 +197,9 @@ class Shop:
         pairs = offers.conflicts()
         against = join.conflicts(pairs)
         if pairs and self.rules.conflicts != "extend":
-            self._refuse(join)
+            join.leave_out("conflict", CONFLICTS, CONFLICT, "sales")
+            if self.rules.conflicts == "stop":
+                raise ValueError(next(str(one) for one in self.problems.first if one.kind == "conflict"))
             offers.chosen = join.chosen()
         before, weights = offers.count(), join.weights()
         left, sold = int(weights.pop(-1, 0)), sum(weights.values())
@@ -264,11 +267,6 @@ class Shop:
                 tally[SQUARED, key, 0][outcome] += one.squared
         return tally
 
-    def _refuse(self, join: Join) -> None:
-        join.leave_out("conflict", CONFLICTS, CONFLICT, "sales")
-        if self.rules.conflicts == "stop":
-            raise ValueError(next(str(one) for one in self.problems.first if one.kind == "conflict"))
-
     def _keys(self, codes: Codes) -> Callable[[Sum], Key]:
         names = {role: codes.names(role) for role in self.markets}
         return lambda one: tuple(names[role][getattr(one, role)] for role in self.markets)
@@ -312,6 +310,8 @@ def open_shop(
     time_slices: int | None = None,
     half_life: Any = None,
     period: str | None = None,
+    since: Any = None,
+    until: Any = None,
     **options: Any,
 ) -> Shop:
     """The tables of a shop with their columns recognised, ready to be read; options are those of ``read_sales``."""
@@ -333,6 +333,8 @@ def open_shop(
         raise ValueError(
             f"{naive} has times without a zone, and others have one: set it, such as timezone='Europe/Berlin'."
         )
+    ends = (moment_of("since", since), moment_of("until", until))
+    window: Any = tuple(None if end is None else round(end * SECOND) for end in ends)
     if rules.between == "uncertain" and (given["prices"], how.outside_share, half_life) != (None, None, None):
         raise ValueError("between='uncertain' supports neither prices, outside_share nor half_life: leave them out.")
     if is_paid(given["prices"]) and "price" not in tables["receipts"].roles:
@@ -341,7 +343,7 @@ def open_shop(
         tables, how, rules, problems, timezone, _markets(tables["receipts"], by, category),
         whole_number("max_offers", max_offers, 1), stock_format, given["prices"] is not None,
         clock_of(tables["receipts"].source.name, tables["receipts"].roles["time"], time_slices, None, half_life),
-        period_of(period),
+        period_of(period), window,
     )  # fmt: skip
 
 
