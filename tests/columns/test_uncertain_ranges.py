@@ -18,6 +18,7 @@ from strategies import examples
 ITEMS = ("tea", "pie", "cake", "no")
 RANKINGS = list(permutations(ITEMS))
 Offer = frozenset[Any]
+BOUNDED = {"maxiter": 100_000}  # pivots: HiGHS has no limit of its own, and a degenerate program may cycle
 
 
 @cache
@@ -103,8 +104,9 @@ def slow_range(rows: list[Any], slack: Any, radius: float, offer: Offer, item: A
     ends = []
     for sign in (1.0, -1.0):
         goal = np.append(sign * costs, np.zeros(size))
-        found = linprog(goal, A_ub=whole, b_ub=right, A_eq=total, b_eq=[1.0], bounds=limits)
-        if found.status != 0:
+        found = linprog(goal, A_ub=whole, b_ub=right, A_eq=total, b_eq=[1.0], bounds=limits, options=BOUNDED)
+        assert found.status in (0, 2), found.message  # solved, or infeasible
+        if found.status == 2:
             return None
         ends.append(sign * found.fun)
     return ends[0], ends[1]

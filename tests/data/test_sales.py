@@ -254,6 +254,18 @@ def test_returns_repeated_rows_unknown_items_and_early_sales_have_rules_counts_a
     assert tallies(kept.counts)[BOTH, "tea"] == 5
 
 
+def test_conflicts_and_sales_without_visits_are_in_the_account_and_the_rejects(tmp_path: Path) -> None:
+    rejects, bought = tmp_path / "rejects.csv", added(SALES, (at(11), "York", "tea", "r9", 1, 3.0))
+    found = rs.read_sales(bought, STOCK, visits=VISITS.iloc[:5], conflicts="skip", rejects=rejects)
+    assert found.account is not None
+    assert found.account.left_out == {"uncounted": 1, "conflict": 1}
+    assert sorted(pd.read_csv(rejects).kind) == ["conflict", "uncounted"]
+    words = found.account.summary()
+    assert "1 unit (20.0 %) sold while not in stock: left out." in words
+    assert "Left out: 1 sales at times without a count of visits." in words
+    assert "Left out: 1 sales of items that were not in stock." in words
+
+
 def test_weighed_goods_count_as_one_unit() -> None:
     assert tallies(rs.read_sales(changed(SALES, 2, quantity=0.345), STOCK).counts)[PIE, "pie"] == 1
 
@@ -344,6 +356,8 @@ def test_prices_paid_and_a_price_list() -> None:
     assert got[("no choice", "pie @ 4.00", "tea @ 3.20"), "tea @ 3.20"] == 2
     assert got[("no choice", "pie @ 4.00", "tea @ 3.50"), "tea @ 3.50"] == 1
     assert got[("no choice", "pie @ 4.00", "tea @ 3.50"), "no choice"] == 14  # half of 12 o'clock, and 13 o'clock
+    later = added(SALES.drop(columns="price"), (at(15), "York", "tea", "r5", 1))  # the usual price is back
+    assert tallies(rs.read_sales(later, STOCK, prices=listed).counts)[("pie @ 4.00", "tea @ 3.20"), "tea @ 3.20"] == 3
     with pytest.raises(ValueError, match="has no column 'price'"):
         rs.read_sales(SALES.drop(columns="price"), STOCK, prices="paid")
 
@@ -355,7 +369,10 @@ def test_times_with_and_without_a_zone() -> None:
     found = rs.read_sales(SALES, zoned, timezone="Europe/Berlin")
     assert found.counts.digest() == rs.read_sales(SALES, STOCK).counts.digest()
     night = table([("2026-10-25 02:30", "York", "tea"), ("2026-10-24 02:30", "York", "tea")], "time store item")
-    assert any("clock change" in note for note in rs.read_sales(night, STOCK, timezone="Europe/Berlin").notes)
+    account = rs.read_sales(night, STOCK.assign(time="2026-10-01"), timezone="Europe/Berlin").account
+    assert account is not None
+    assert account.doubtful_times == 1
+    assert "1 row of receipts are in an hour that a clock change repeats or skips" in account.summary()
     with pytest.raises(ValueError, match="timezone is 'Mars'"):
         rs.read_sales(SALES, STOCK, timezone="Mars")
 

@@ -74,6 +74,27 @@ def test_a_bad_cell_is_an_error_with_its_place_or_is_skipped(
     assert len(pd.read_csv(rejects)) == 1
 
 
+OTHER_FORMS: dict[str, pd.DataFrame] = {
+    "stock": TABLES["stock"].drop(columns=["on_hand", "time"]).assign(**{"from": f"{DAY} 08:00", "to": f"{DAY} 20:00"}),
+    "visits": TABLES["visits"].rename(columns={"time": "from"}).assign(to=[f"{DAY} 09:59", f"{DAY} 11:59"]),
+    "prices": TABLES["prices"].rename(columns={"time": "from"}).assign(to=f"{DAY} 20:00"),
+}
+AVAILABLE = TABLES["stock"].drop(columns="on_hand").assign(available=["yes", "1"])
+OTHER_CASES = [(table, frame, column) for table, frame in OTHER_FORMS.items() for column in ("from", "to")]
+
+
+@pytest.mark.parametrize(("table", "frame", "column"), [*OTHER_CASES, ("stock", AVAILABLE, "available")])
+def test_bad_cells_of_other_forms_are_errors_or_skipped(
+    tmp_path: Path, table: str, frame: pd.DataFrame, column: str
+) -> None:
+    bad = pd.concat([frame, frame.iloc[[0]].astype(object).assign(**{column: "perhaps"})], ignore_index=True)
+    with pytest.raises(ValueError, match=rf"{table}.csv, line 4: .*'perhaps'"):
+        rs.read_sales(**written(tmp_path, **{table: bad}))
+    skipped = rs.read_sales(**written(tmp_path, **{table: bad}), on_error="skip")
+    assert skipped.problems.total == 1
+    assert skipped.counts.digest() == rs.read_sales(**written(tmp_path, **{table: frame})).counts.digest()
+
+
 @pytest.mark.parametrize("table", list(TABLES))
 @pytest.mark.parametrize("column", ["time", "item", "price"])
 def test_a_missing_column_is_named(tmp_path: Path, table: str, column: str) -> None:

@@ -46,6 +46,7 @@ class Account:
     the number of offers from ``offers_before``. ``no_choice`` is the name of the no-purchase option. ``exposures`` are
     the offers and stock-outs that customers saw, for ``lost_sales``. ``between`` says how items that one snapshot lists
     and the next does not were treated, and ``uncertain`` how many choices are from offers that are known in part.
+    ``doubtful_times`` are rows of receipts in an hour that a clock change repeats or skips.
     """
 
     stock_format: str
@@ -72,6 +73,7 @@ class Account:
     exposures: tuple[Exposure, ...] = field(default=(), repr=False)
     between: str = "present"
     uncertain: float = 0.0
+    doubtful_times: int = 0
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -125,6 +127,11 @@ class Account:
             }[self.per_receipt]
             part = 100 * self.several / max(1, self.receipts)
             lines.append(f"{part:.1f} % of {plural(self.receipts, 'receipt')} have more than one unit: {counted}.")
+        if self.doubtful_times:
+            hours = (
+                f"{plural(self.doubtful_times, 'row')} of receipts are in an hour that a clock change repeats or skips"
+            )
+            lines.append(f"{hours}: the first was taken.")
         if self.unknown_time > 0.0:
             lines.append(f"{100 * self.unknown_time:.1f} % of the time of sales has no known offer.")
         if self.ignored_items:

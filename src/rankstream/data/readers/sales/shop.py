@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.arguments import whole_number
-from rankstream._core.terminal import plural
 from rankstream._core.types import Label
 from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.account import MIN_OFFER_CHOICES, Account, Exposure
@@ -214,7 +213,7 @@ class Shop:
             0 if visits is None else visits.shortfall, share if isinstance(share, float) else None,
             self.rules.per_receipt, tuple(ignored), 1.0 - units / sold if sold else 0.0, before,
             ends if visits is not None or share is None else self.how.no_choice or NO_CHOICE,
-            between=self.rules.between,
+            between=self.rules.between, doubtful_times=self.doubtful,
         )  # fmt: skip
         if not units:
             reasons = self.problems.summary() or "There are none in the time asked for."
@@ -277,11 +276,6 @@ class Shop:
         if self.stock_format is None and "offered" not in stock.roles and {"on_hand", "available"} & set(stock.roles):
             other = "events" if form == "snapshots" else "snapshots"
             notes.append(f"{stock.source.name} is read as {form}: if that is wrong, set stock_format={other!r}.")
-        if self.doubtful:
-            rows = plural(self.doubtful, "row")
-            notes.append(
-                f"{rows} of receipts are in an hour that a clock change repeats or skips: the first was taken."
-            )
         return tuple(notes)
 
     def _check_stores(self, codes: Codes) -> None:
