@@ -198,7 +198,7 @@ MISTAKES = [
     ),
     Mistake(
         "16", "_core/files.py", "if target.exists() and not target.is_file():", "if False:",
-        f"{OUTPUTS}::test_outputs_replace_no_pipe_and_no_database",
+        f"{OUTPUTS}::test_a_device_stays",
     ),
     Mistake(
         "16", "_core/files.py", "    if reserved:\n", "    if False:\n",

@@ -7,7 +7,7 @@ import pytest
 from milp_oracle import MilpOracle
 from rankstream import Assortments, checks, learners, oracles
 from rankstream._core.types import Vec
-from rankstream.distances import KL, L2, MaxDifference
+from rankstream.distances import KL, L1, L2, MaxDifference
 from rankstream.learners.mirror_descent import Moved
 from rankstream.oracles import Answer
 
@@ -96,6 +96,13 @@ class SmallRadius(L2):
         return 0.1 * super().data_radius(l1_radii)
 
 
+class SlightlySmallRadius(L1):
+    """In l1, the sum of the radii is the norm itself: one percent less is too little."""
+
+    def data_radius(self, l1_radii: Vec) -> float:
+        return 0.99 * super().data_radius(l1_radii)
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -109,6 +116,7 @@ class SmallRadius(L2):
         (WrongMirror, "prox is not optimal to first order"),
         (CurvedCosts, "costs is not linear"),
         (SmallRadius, "data_radius"),
+        (SlightlySmallRadius, "data_radius"),
         (WideResponse, "respond leaves the dual domain"),
         (NotSilent, "silence still prices"),
         (HalfChange, "data_change is not the largest"),

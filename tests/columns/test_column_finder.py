@@ -1,6 +1,7 @@
 """Columns and a bound from one run of an oracle, whatever the oracle can tell."""
 
 from itertools import permutations
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from rankstream.columns import corrective
 from rankstream.columns import data as finder
 from rankstream.columns.data import ColumnFinder
 from rankstream.columns.master import Ball
+from rankstream.columns.plausible import RangeSearch
 from rankstream.data import simulate
 
 pytestmark = pytest.mark.quick
@@ -116,3 +118,17 @@ def test_the_radius_of_a_ball_is_the_largest_share_of_a_budget() -> None:
     assert inside.distance(np.zeros(4)) == above.distance(-np.ones(4)) == 0.0
     assert inside.width(np.array([1.0, -3.0, 2.0, 7.0])) == pytest.approx(0.5 * 3.0 + 0.25 * 2.0)
     assert above.clip(np.array([1.0, -3.0, 2.0, -7.0])).tolist() == [0.0, -3.0, 0.0, -7.0]
+
+
+def test_a_bound_on_the_radius_is_the_slack_over_the_width() -> None:
+    """<dual, frequencies> + the least cost, over the ball's width; a dual of 0 says that it is at least 0."""
+    observed: Any = SimpleNamespace(frequencies=np.array([0.25, 0.75]), spread=lambda dual: dual)
+    finder: Any = SimpleNamespace(cheapest=lambda _: SimpleNamespace(rankings=["some"], bound=0.125))
+    master: Any = SimpleNamespace(ball=Ball(np.zeros(2, dtype=np.int64), np.array([0.5])))
+    columns: Any = None
+    search: Any = RangeSearch(observed, master, finder, columns, np.zeros(1))
+    assert search._find_columns(np.array([1.0, -0.5])) == (["some"], pytest.approx((0.25 - 0.375 + 0.125) / 0.5))
+    assert search._find_columns(np.array([0.5, 1.0])) == (["some"], pytest.approx((0.125 + 0.75 + 0.125) / 0.5))
+    assert search._find_columns(np.zeros(2)) == (["some"], 0.0)
+    search.radius = 0.5  # within it: the least value of an offer
+    assert search._find_columns(np.array([0.5, 1.0])) == (["some"], pytest.approx(1.0 - 0.5 * 0.5))

@@ -1,3 +1,6 @@
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,7 +11,7 @@ from rankstream import baselines
 from rankstream._core.types import Vec
 from rankstream.columns import corrective, mle
 from rankstream.columns.data import observe
-from rankstream.columns.rationality import OfferMisfit, SquaredSearch, rationality
+from rankstream.columns.rationality import OfferMisfit, SquaredSearch, _by_offer, rationality
 from rankstream.data import simulate
 from strategies import compiled_only
 
@@ -186,3 +189,14 @@ def test_refusals() -> None:
 def test_a_misfit_is_compared_with_its_noise() -> None:
     cases = ((3.0, 2.0), (0.0, 0.0), (1.0, 0.0))
     assert [OfferMisfit(("tea",), 10.0, *case).ratio for case in cases] == [1.5, 0.0, np.inf]
+
+
+def test_offers_are_listed_by_misfit_over_noise() -> None:
+    """Ten choices off by 0.2 each way beside a noise of 0.42, and twenty beside 0.32: 0.8 / 0.42 and 1.6 / 0.32."""
+    offers = rs.Assortments([("tea", "pie"), ("pie", "rum"), ("rum", "egg")])
+    observed: Any = SimpleNamespace(
+        assortments=offers, frequencies=np.array([0.5, 0.5, 1.0, 0.0, 1.0, 0.0]), totals=np.array([10.0, 20.0, 5.0])
+    )
+    found = _by_offer(observed, np.array([0.7, 0.3, 0.8, 0.2, 1.0, 0.0]))
+    assert [one.offer for one in found] == [("pie", "rum"), ("tea", "pie"), ("rum", "egg")]
+    assert [one.ratio for one in found] == pytest.approx([5.0, 0.8 / 0.42, 0.0])

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rankstream._core.watch import unwatched
 from rankstream.decide import verification
+from rankstream.decide.engines import selection
 from rankstream.decide.moves import MIN_RELATIVE_GAIN, least_gain
 from rankstream.decide.verification import WrongAnswerError, tolerance_of, verify_answer, verify_feasible, verify_order
+from rankstream.models.rankings import DenseModel
 
 pytestmark = pytest.mark.quick
 TEA, PIE = np.array([True, False]), np.array([False, True])
@@ -94,3 +97,30 @@ def test_a_gain_counts_relative_to_the_largest_margin() -> None:
     for margins, largest in (((0.25, -0.5), 0.5), ((8.0, 2.0), 8.0)):
         assert least_gain(problem(margins)) == pytest.approx(MIN_RELATIVE_GAIN * largest)
     assert least_gain(problem((0.0, 0.0))) > 0.0
+
+
+@pytest.mark.parametrize(("wanted", "drawn"), [(299, 300), (300, 300), (301, 400), (1, 100)])
+def test_rankings_are_drawn_by_the_hundred_until_there_are_enough(
+    wanted: int, drawn: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "N_DRAWN_RANKINGS", wanted)
+    asked: list[int] = []
+
+    class Known(DenseModel):
+        items, no_choice_code, about = ("tea", "pie"), None, {}
+
+        def __init__(self) -> None: ...
+
+        def draw_orders(self, size: int, _: Any) -> Any:
+            asked.append(size)
+            return np.tile([[0, 1], [1, 0], [1, 0], [1, 0]], (size // 4, 1))
+
+    Known.__abstractmethods__ = frozenset()
+    known: Any = Known
+    problem: Any = SimpleNamespace(model=known())
+    model, number = selection.draw(problem, 0, unwatched)
+    assert (number, sum(asked)) == (drawn, drawn)
+    assert model.weights.tolist() == [0.25, 0.75]
+    stopped, number = selection.draw(problem, 0, lambda *_: True)
+    assert number == 100
+    assert stopped.weights.tolist() == [0.25, 0.75]

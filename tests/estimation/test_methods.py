@@ -179,3 +179,15 @@ def test_a_name_takes_its_settings() -> None:
         rs.estimate(COUNTS, classes=2)
     with pytest.raises(ValueError, match=r"'classes' needs the name of a method: set it in Nearest\(...\)"):
         rs.estimate(COUNTS, method=Nearest(), classes=2)
+
+
+@pytest.mark.parametrize("method", ["mle", "mnl"])
+def test_the_history_of_a_whole_fit_has_one_row(method: str) -> None:
+    """Its choices, errors, distance, rankings (none are listed by a logit) and gap."""
+    fit = rs.estimate(COUNTS, method=method)
+    history, error = fit.history, np.abs(fit.model.probabilities(OFFERS) - COUNTS.frequencies()).mean()
+    rankings = len(fit.model.weights) if isinstance(fit.model, rs.RankingModel) else np.nan
+    assert (method == "mle") == isinstance(fit.model, rs.RankingModel)
+    expected = [COUNTS.observations, error, error, fit.certificate.upper, rankings, fit.certificate.gap]
+    found = [history.observations, history.mae, history.latest_mae, history.distance, history.rankings, history.gap]
+    np.testing.assert_allclose(np.array(found), np.array(expected)[:, np.newaxis], rtol=1e-12)

@@ -137,6 +137,15 @@ def test_a_list_is_refused_at_its_first_mistake(content: Any) -> None:
     assert len(refused.value.errors()) <= 3
 
 
+@pytest.mark.parametrize(
+    "content", [{"by": [1] * 9000}, {"by": ["a"] * 20_000}, {"prices": [1] * 9000}, {"columns": {"item": [1] * 9000}}]
+)
+def test_a_list_of_an_uploaded_file_is_refused_at_its_first_mistake(content: Any) -> None:
+    with pytest.raises(ValidationError) as refused:
+        schemas.UploadedFile.model_validate({"file": "0" * 16} | content)
+    assert len(refused.value.errors()) <= 3
+
+
 @pytest.mark.parametrize("part", ["1,", "[],", "{},", "[1],"])
 def test_values_of_a_question_are_counted_before_they_are_parsed(opened: Shop, part: str) -> None:
     body = '{"requires": [' + part * (900_000 // len(part)) + "1]}"

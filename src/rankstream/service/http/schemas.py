@@ -301,9 +301,9 @@ class UploadedFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     file: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-    columns: dict[str, str | list[str] | None] | None = None
-    prices: str | list[str] | None = None
-    by: list[str] = []
+    columns: dict[str, str | Annotated[list[StrictStr], Field(fail_fast=True)] | None] | None = None
+    prices: str | Annotated[list[StrictStr], Field(max_length=MAX_LIST, fail_fast=True)] | None = None
+    by: Annotated[list[StrictStr], Field(max_length=MAX_LIST, fail_fast=True)] = []
     no_choice: str | None = None
 
 
