@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ import rankstream
 from rankstream import RankingModel, read_counts
 from rankstream._core.terminal import visible
 from rankstream.cli.app import COMMANDS
+from rankstream.cli.plot import check_kind
 from shell import run
 
 pytestmark = pytest.mark.quick
@@ -252,3 +254,31 @@ def test_no_sentence_of_the_library_names_an_option_of_the_shell() -> None:
                 assert not [text for text in texts if re.search(r"(^|[ '(])--[a-z]", text)], (
                     f"{place}, line {node.lineno}"
                 )
+
+
+KINDS = ("fit", "shares", "segments", "substitution", "demand", "overview")
+
+
+@pytest.mark.parametrize(
+    ("option", "kinds"),
+    [("offer", {"substitution", "shares", "demand"}), ("item", {"demand"}), ("period", {"shares"})],
+)
+def test_options_of_a_chart_work_with_some_kinds_alone(option: str, kinds: set[str]) -> None:
+    for kind in KINDS:
+        given: dict[str, Any] = {"offer": None, "item": None, "period": None} | {option: "tea"}
+        data = Path("choices.csv") if kind == "fit" else None
+        if kind in kinds:
+            check_kind(kind, data, places=2, **given)
+        else:
+            with pytest.raises(ValueError, match=f"^--{option} does not work with --kind {kind}: leave it out.$"):
+                check_kind(kind, data, places=2, **given)
+
+
+def test_choices_of_a_chart_are_given_once_and_types_have_intervals_up_to_two_places() -> None:
+    nothing: dict[str, Any] = {"offer": None, "item": None, "period": None}
+    for kind, data, places in (("fit", None, 2), ("shares", Path("x"), 2), ("segments", Path("x"), 3)):
+        with pytest.raises(ValueError, match=r"^--(kind|places) "):
+            check_kind(kind, data, places=places, **nothing)
+    for kind, data, places in (("fit", Path("x"), 2), ("shares", None, 2), ("segments", Path("x"), 2)):
+        check_kind(kind, data, places=places, **nothing)
+    check_kind("segments", None, places=3, **nothing)
