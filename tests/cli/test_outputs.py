@@ -117,12 +117,17 @@ def test_no_command_replaces_a_pipe(place: Path, words: str) -> None:
 
 @pytest.mark.skipif(not Path("/dev/null").is_char_device(), reason="no devices")
 def test_a_device_stays(tmp_path: Path) -> None:
-    for target in (Path("/dev/null"), tmp_path / "link"):
-        if target.name == "link":
-            target.symlink_to("/dev/null")
-        with pytest.raises(ValueError, match="is a device or a pipe: give a regular file for the output"):
-            write_whole(target, "x")
-    assert Path("/dev/null").is_char_device()
+    """Only a pipe of the test's own is written to: without the check, root would replace the device of the machine."""
+    refused = "is a device or a pipe: give a regular file for the output"
+    with pytest.raises(ValueError, match=refused):
+        check_target(Path("/dev/null"))
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(ValueError, match=refused):
+            write_whole(tmp_path / name, "x")
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()
     (tmp_path / "plain").write_text("old")
     check_target(tmp_path / "plain")
     check_target(tmp_path / "absent")
