@@ -254,6 +254,21 @@ def test_drift_warns_of_prices_that_may_look_like_tastes(more: tuple[str, ...], 
         assert (priced.returncode, priced.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("by", [(), ("store",), ("store", "till")])
+def test_prices_that_change_between_days_alone_are_noticed(by: tuple[str, ...]) -> None:
+    """Within a day no price varies, so a look at days one by one sees nothing."""
+    random, rows = np.random.default_rng(5), list[tuple[Any, ...]]()
+    for number in range(1200):
+        day = number // 60
+        price = 1.0 + 0.1 * (day % 2)
+        chosen = "tea" if random.random() < 0.7 - 2.0 * (price - 1.0) else "pie"
+        for item, cost in (("tea", price), ("pie", 1.5)):
+            rows.append((number, f"2026-05-{day + 1:02}", "x", "y", item, cost, int(item == chosen)))
+    table = pd.DataFrame(rows, columns=["obs_id", "time", "store", "till", "item", "Price", "chosen"])
+    found = {column.name: column for column in read(table, by=list(by), period="day").unused}
+    assert found["Price"].warning.startswith("Price is ignored, but choices depend on it")
+
+
 def test_drift_names_stores_that_differ(tmp_path: Path) -> None:
     write(visits(1500, store_effect=1.5), tmp_path / "till.csv")
     words = ("drift", "till.csv", "--at", "2026-05", "--no-choice", "nothing")

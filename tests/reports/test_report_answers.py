@@ -1,14 +1,17 @@
 """What a report asks of a model, of its refits, or of its stored errors: each from the right one."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rankstream import Assortments, ChoiceCounts, RankingModel
 from rankstream.decide.decision import Units
 from rankstream.estimation.intervals import Share
-from rankstream.reports import answers, findings
+from rankstream.models.answers import Substitution
+from rankstream.reports import answers, findings, overview
 from rankstream.reports.answers import Answers
 
 pytestmark = pytest.mark.quick
@@ -152,3 +155,13 @@ def test_the_section_of_what_was_read_begins_each_account_with_one_line(monkeypa
     reading: Any = SimpleNamespace(counts=counts, unused=unused, problems=problems)
     section = findings.read_section(reading)
     assert section.sentences[:-1] == ("9 rows\nof 3 offers", "2 of 9 rows were skipped.", "'till' is not used.")
+
+
+def test_a_finding_that_the_data_barely_support_says_so() -> None:
+    shares = np.array([[0.0, 0.6, 0.4], [0.5, 0.0, 0.5], [0.0, 0.0, 0.0]])
+    moves = Substitution(("tea", "pie", "no"), np.array([0.5, 0.2, 0.3]), shares)
+    model: Any = SimpleNamespace(no_choice="no")
+    sure = replace(moves, low=np.full((3, 3), 0.1), high=np.ones((3, 3)))
+    unsure = replace(moves, low=np.zeros((3, 3)), high=np.ones((3, 3)))
+    assert overview._missing(model, sure)[0].endswith("60.0 % [10.0, 100.0] take pie instead.")
+    assert overview._missing(model, unsure)[0].endswith("take pie instead, which the data barely support.")

@@ -131,7 +131,10 @@ def _sample(job: Job, names: Sequence[str]) -> list[_Record]:
     try:
         spread = _spread_rows(job, names)
         examples = job.examples(job.source.rows(None, MAX_SAMPLED_ROWS) if spread is None else spread)
-        return [_Record(*outcome, *rest) for outcome, *rest in examples]
+        records = [_Record(*outcome, *rest) for outcome, *rest in examples]
+        if job.split.period is None:
+            return records  # a period is no group: the same model describes several
+        return [record._replace(group=record.group[:-1] if job.split.by else None) for record in records]
     except (duckdb.Error, UnicodeError, ValueError):
         return []  # the unused columns may be damaged
 
