@@ -167,8 +167,16 @@ def test_the_learner_has_its_seconds_once(tmp_path: Path, monkeypatch: pytest.Mo
     watched.begin()
     watched.ask_to_end()
     watched._ended_at -= 100.0
-    watched.end(timeout=90.0)  # which are over
     assert watched.process is not None
+    waits, own = list[float | None](), watched.process.wait
+
+    def waited(timeout: float | None = None) -> int:
+        waits.append(timeout)
+        return own(None if timeout is None else min(timeout, 0.1))
+
+    monkeypatch.setattr(watched.process, "wait", waited)
+    watched.end(timeout=90.0)  # which are over
+    assert waits[0] == 0.0
     assert watched.process.returncode == -signal.SIGKILL
 
 
