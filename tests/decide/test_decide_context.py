@@ -123,7 +123,7 @@ def test_nearness_counts_items_that_differ() -> None:
     assert not near["cake", "pie"].is_extrapolation
     assert near["cake",].shown == 10
     assert near[()].is_extrapolation  # no offer in the data was empty
-    assert "It has 0 items; offers in the data had 1 to 3." in near[()].words
+    assert "This offer has 0 items; offers in the data have 1 to 3." in near[()].words
     assert Nearness(0.0, (), 3, 2, 1, 3).is_extrapolation
     assert not Nearness(5.0, (), 0, 2, 3, 3).is_extrapolation
 

@@ -76,7 +76,7 @@ def test_a_sentence_says_why_there_are_none(monkeypatch: pytest.MonkeyPatch) -> 
     assert (found.origin, found.replicates, found.shares) == ("too slow", None, {})
     assert found.types == pytest.approx({("tea", "pie"): 0.5, ("pie",): 0.3, (): 0.2})
     stored(monkeypatch, None)
-    assert Answers.of(MODEL).origin == "There are no intervals: the model has no stored errors."
+    assert Answers.of(MODEL).origin == "There are no intervals: the model has no stored standard errors."
 
 
 def test_answers_as_json_have_whole_rankings_or_first_choices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def decide(
     strategy: Annotated[str, choice("thompson", "greedy", "ucb")] = "thompson",
     top: Annotated[int, typer.Option(min=1, max=1000, help="How many of the best offers to list.")] = 3,
     budget: Annotated[float, typer.Option(min=0.0)] = 60.0,
-    plot: Annotated[Path | None, typer.Option(help="Also save a chart of the offers and of value by size.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also save a chart: best offers, and value by size.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for searches, samples and intervals.")] = 0,
     as_json: AsJson = False,
     *,

@@ -42,8 +42,8 @@ def predict(
     Options:
     offer: Offer to predict, such as 'tea;cake', with prices 'tea@3.50;cake@4', or a JSON list; repeat for several.
     interval: Add intervals at this confidence level, such as 0.95 (needs --data).
-    wide: Add proven ranges instead: the shares in all ranking models that fit the choices at this confidence level,
-        whatever was on offer where that is known in part (needs --data).
+    wide: Add proven ranges instead: the lowest and highest share in any ranking model that fits the choices at this
+        confidence level. They allow for uncertain offers (needs --data).
     forced: Predict as if customers must buy: do not add the no-purchase option.
     """
     from rankstream._core.arguments import number_between

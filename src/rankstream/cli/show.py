@@ -30,7 +30,7 @@ def show(
     top: Annotated[int, typer.Option(min=1, max=1000, help="Number of customer types to show.")] = 10,
     data: Behind = None,
     replicates: Replicates = 50,
-    sell_outs: Annotated[bool, typer.Option("--sell-outs", help="With --data: when items sold out, instead.")] = False,
+    sell_outs: Annotated[bool, typer.Option("--sell-outs", help="With --data: show when items sold out.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals.")] = 0,
     as_json: AsJson = False,
     *,
@@ -124,7 +124,7 @@ def as_text(content: dict[str, Any]) -> str:
         *(f"{set_cell_size(item, first)}  {share:<{second}}  {gains}".rstrip() for item, share, gains in rows),
     ]
     if content["replicates"] and any(row[2].count("(") for row in rows):
-        lines.append("In parentheses: the interval starts at 0, so the data do not support it.")
+        lines.append("In parentheses: the interval starts at 0, so this gain may be chance.")
     if not content["replicates"]:
         lines.append("No intervals: the model stores none. Add --data with its choices, or its folder of markets.")
     if len(shown_items) < len(items):

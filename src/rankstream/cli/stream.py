@@ -54,7 +54,7 @@ def stream(
     half_life: Number of choices, or time (7d, 12h), after which a choice counts half. With --detect, this is for the
         second, faster model that detects changes (default: 500).
     detect: Restart the model when a change of tastes is detected.
-    threshold: With --detect: alarm when a model of recent choices leads by this log-likelihood (default: 15).
+    threshold: With --detect: alarm when a model of recent choices fits better by this log-likelihood (default: 15).
     rounds: Solver rounds per batch; more fit closer and take longer (default: 20; with --detect, 50 per 50 choices).
     publish: Kind of model in model.json (default: max-entropy, which predicts best; sparse has few rankings).
     to_end: Stop at the end of the file instead of waiting for more.

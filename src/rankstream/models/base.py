@@ -101,7 +101,7 @@ class Model(ABC):
         >>> import rankstream as rs
         >>> model = rs.estimate(rs.read_counts("examples/cafe.csv"), method="mnl").model
         >>> model.nearness(["cake", "nothing"]).words
-        'Never shown: the nearest offer in the data differs in 1 item. It has 1 item; offers in the data had 2 to 3.'
+        'Never shown: the nearest offer in the data differs in 1 item. This offer has 1 item; offers in the data ...'
         """
         known = seen_offers(self)
         return compare_offer(offer, known, self.no_choice, self.price_levels) if known else None

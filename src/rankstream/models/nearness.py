@@ -44,21 +44,21 @@ class Nearness:
 
     @property
     def words(self) -> str:
-        """The result in one sentence.
+        """The result in words.
 
         Examples
         --------
-        >>> Nearness(0, ("tea", "pie"), 3, 6, 8, 12).words
-        'Never shown: the nearest offer in the data differs in 3 items. It has 6 items; offers in the data had 8 to 12.'
-        >>> Nearness(312, ("tea",), 0, 1, 1, 3).words
-        'It was shown 312 times.'
+        >>> print(Nearness(312, ("tea",), 0, 1, 1, 3).words, Nearness(0, ("tea", "pie"), 3, 6, 8, 12).words)
+        It was shown 312 times.
+        Never shown: the nearest offer in the data differs in 3 items. This offer has 6 items; offers in the data have
+        8 to 12.
         """
         if self.shown:
             return f"It was shown {plural(self.shown, 'time')}."
         text = f"Never shown: the nearest offer in the data differs in {plural(self.differs, 'item')}."
         if not self.fewest <= self.size <= self.most:
-            had = f"{self.fewest}" if self.fewest == self.most else f"{self.fewest} to {self.most}"
-            text += f" It has {plural(self.size, 'item')}; offers in the data had {had}."
+            have = f"{self.fewest}" if self.fewest == self.most else f"{self.fewest} to {self.most}"
+            text += f" This offer has {plural(self.size, 'item')}; offers in the data have {have}."
         return text
 
     @property

@@ -51,7 +51,7 @@ class Answers:
     def origin(self) -> str:
         """Where intervals come from, or why there are none."""
         if self.replicates is None:
-            return self.intervals or "There are no intervals: the model has no stored errors."
+            return self.intervals or "There are no intervals: the model has no stored standard errors."
         stored = "" if self.intervals is not None else ", stored when the model was fitted"
         return f"Intervals come from {self.replicates} bootstrap refits{stored}."
 

@@ -26,7 +26,7 @@ MAX_COMPARED = 40
 """Items that a page has the shares of, to compare two periods."""
 MIN_OFFER_SHARE = 0.5
 """Of all choices that must be from one offer, if shares over time are to be of that offer."""
-REMEDY = "A model of all choices describes neither half. Fit one to the later choices, or let older ones count less."
+REMEDY = "One model of all choices fits neither period well. Fit only the later choices, or let older ones count less."
 
 Span = tuple[float, float]
 
@@ -152,7 +152,7 @@ def offer_section(found: Decision, units: Units) -> Section:
             [(found.offer, found.value), *((one.offer, one.value) for one in found.runners_up)]
         )
     ]
-    heads = ("the best offer, and what differs in the next", per, "less than the best")
+    heads = ("the best offer, then how the next best differ from it", per, "less than the best")
     parts: list[Any] = [TableBlock("The best offers", heads, rows)]
     sizes = found.by_size
     if len(sizes) > 1:

@@ -92,7 +92,7 @@ def types_section(
         parts.append(TableBlock("The largest types by all of their choices", ("from first to last", "share"), whole))
     words = "A type is what customers would take first, and what they would take if that were not on offer."
     if nothing is not None:
-        words += f" Customers who would rather buy nothing than anything else are marked with ({nothing})."
+        words += f" ({nothing}) as second choice means that they would rather buy nothing than another item."
     return Section("types", "Who the customers are", (words, *at_usual(model)), tuple(parts))
 
 
@@ -125,7 +125,7 @@ def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None =
     words = ["What the buyers of an item take when it is not on offer."]
     words += [] if model is None else at_usual(model)
     if moves.low is not None:
-        words.append("Grey: the interval starts at 0, so the data do not support it.")
+        words.append("Grey: the interval starts at 0, so this gain may be chance.")
     if len(drawn.items) < len(moves.items):
         words.append(f"The chart of all items shows the {len(drawn.items)} most chosen of {len(moves.items):,} items.")
     return Section("substitution", "Who gains when an item is gone", tuple(words), parts)
@@ -188,7 +188,7 @@ def _elasticities(curves: Mapping[Label, Mapping[float, Any]], items: Sequence[L
         elasticity = f"{np.log(dear / cheap) / np.log(high / low):.2f}" if known else ""
         rows.append((item, f"{low:g} to {high:g}", elasticity, f"{best:g}"))
     heads = ("item", "prices", "elasticity", "price with the highest revenue")
-    return TableBlock(f"{ELASTICITY}, without intervals: the bands in the chart show how sure demand is", heads, rows)
+    return TableBlock(f"{ELASTICITY}. No intervals: the bands in the chart show how certain demand is", heads, rows)
 
 
 def joined(offer: Iterable[Label], most: int = 12, mark: str = ", ") -> str:

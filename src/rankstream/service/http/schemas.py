@@ -96,7 +96,7 @@ class SettingsBody(BaseModel):
     )
     detect: bool | None = Field(None, description="Restart the model when a change of tastes is detected.")
     threshold: Annotated[float, Field(ge=0, le=1e6)] | None = Field(
-        None, description="Alarm when a model of recent choices leads by this log-likelihood."
+        None, description="Alarm when a model of recent choices fits better by this log-likelihood."
     )
     rounds: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, description="Solver rounds per batch.")
     served: Literal["max-entropy", "sparse"] | None = Field(None, description="Kind of model to publish.")

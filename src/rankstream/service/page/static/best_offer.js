@@ -124,7 +124,7 @@ export async function advise() {
       : [element("p", { class: "figure" }, `${gained(gain)} `, element("small", {}, `per ${CUSTOMERS.toLocaleString("en")} customers`)),
         element("p", { id: "advice-ends" }),
         element("ul", { class: "steps-to-take" }, ...words.map(([mark, text]) => element("li", { class: mark }, text))),
-        element("p", { class: "note" }, `Against today's shelf, ${told.shelf.length ? "as you saved it" : "the most frequent offer lately"}; ${decision.proven ? "proven best by this model" : "the best that was found"}. `, link("Both offers side by side"))]));
+        element("p", { class: "note" }, `Compared with today's shelf (${told.shelf.length ? "as you saved it" : "the most frequent recent offer"}); ${decision.proven ? "proven best by this model" : "the best that was found"}. `, link("Both offers side by side"))]));
     if (byId("advice-ends")) {
       await lookForIntervals(offer, given, signal, (_, then, why) => {
         byId("advice").classList.toggle("unsure", Boolean(then) && then.gain[0] <= 0);
