@@ -111,7 +111,7 @@ class DriftReport:
             return "No offer has enough choices in both periods, so nothing could be compared."
         if self.given_offers:
             items = f"{self.tested_items:,} {'item' if self.tested_items == 1 else 'items'}"
-            return f"No change found in {items} at equal offers; {_offers(self.tested, every)} could be compared alone."
+            return f"No change found in {items} at equal offers; {_offers(self.tested, every)} could be tested alone."
         if 2 * self.tested < every:
             return f"No change found, but only {_offers(self.tested, every)} could be compared."
         return "No evidence that tastes changed: one model explains all of these choices."

@@ -124,7 +124,7 @@ def report(
     >>> counts = rs.read_counts("examples/cafe.csv")
     >>> page = report(rs.estimate(counts).model, counts, margins={"tea": 2, "cake": 1.5, "pie": 1}, rivals=None)
     >>> [section.title for section in page.sections][:3]
-    ['What to do', 'What you should know', 'What changed']
+    ['What to do', 'What you should know', 'What changed over time']
     """
     if len(model.items) < 2:
         raise ValueError("The model has only one item, so there is nothing to report: fit it to offers with several.")
