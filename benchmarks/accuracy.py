@@ -26,10 +26,12 @@ import numpy as np
 
 import rankstream as rs
 from rankstream import ChoiceCounts, Estimate, methods, models
-from rankstream.baselines import fit_latent_class, fit_markov_chain, fit_mle, fit_mnl
+from rankstream.columns.mle import fit_mle
 from rankstream.models import ChoiceModel
 from rankstream.models.entropy import guides
-from rankstream.models.parametric.mnl import fit_shrunk_logit
+from rankstream.models.parametric.latent_class import fit_latent_class
+from rankstream.models.parametric.markov_chain import fit_markov_chain
+from rankstream.models.parametric.mnl import fit_mnl, fit_shrunk_logit
 from truths import FEW_OFFERS, LARGE, OTHERS, TRUTHS, Make, ballots
 
 FIRST_SEED = 5001

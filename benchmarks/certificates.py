@@ -24,7 +24,6 @@ import rankstream as rs
 from doors import Claim, market
 from milp_oracle import MilpOracle
 from rankstream._core.types import Vec
-from rankstream.baselines import fit_frank_wolfe
 from rankstream.columns.corrective import fit_nearest
 from rankstream.columns.data import ProvenFit
 from rankstream.columns.mle import fit_mle
@@ -62,7 +61,10 @@ def by_baseline(random: Random) -> Iterator[Claim]:
         )
     else:
         name, given = "squares", brute.problem(one.offers, one.tallies)
-        plain = fit_frank_wolfe(one.counts, max_rounds=rounds)
+        settings = rs.methods.PrimalDual(
+            distance="squared-l2", learner="follow-the-leader", gap=1e-4, max_rounds=rounds
+        )
+        plain = rs.estimate(one.counts, method=settings)
         scale = 2.0 / int((one.counts.totals > 0.0).sum())  # its distance is half the squares, times the offers
         ends = plain.certificate
         fit = ProvenFit(plain.model, scale * ends.upper, scale * ends.lower, plain.converged, plain.rounds, 0, {})

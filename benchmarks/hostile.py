@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from rankstream import Assortments, ChoiceCounts, EntropyModel, Live, RankingModel, Record, baselines
+from rankstream import Assortments, ChoiceCounts, EntropyModel, Live, RankingModel, Record, estimate
 from rankstream.models.entropy.ranking_laws import plackett_luce
 
 Table = list[list[Any]]
@@ -189,8 +189,8 @@ def saved_models() -> tuple[bytes, ...]:
         plackett_luce(listed.items, [1.0, 1.0, 2.0, 1.0]), listed, np.array([0.0, 1.0, 0.0, 0.5, 0.0])
     )
     ranked = RankingModel(ITEMS, [("tea", "pie", "nothing", "rum"), ("nothing", "tea", "pie", "rum")], [0.75, 0.25])
-    fitted = [baselines.fit_mnl(counts), baselines.fit_latent_class(counts), baselines.fit_markov_chain(counts)]
-    found: list[Any] = [ranked, tilted, *(getattr(one, "model", one) for one in fitted)]
+    fitted = [estimate(counts, method=name).model for name in ("mnl", "latent-class", "markov-chain")]
+    found: list[Any] = [ranked, tilted, *fitted]
     with TemporaryDirectory() as folder:
         for number, model in enumerate(found):
             model.save(Path(folder) / str(number))

@@ -23,7 +23,7 @@ import numpy as np
 
 from rankstream import Assortments, Bootstrap, ChoiceCounts, DecayingCounts, RankingModel
 from rankstream._core.types import Vec
-from rankstream.baselines import fit_mnl
+from rankstream.models.parametric.mnl import fit_mnl
 from truths import TRUTHS, Shares
 
 FIRST_SEED = 4001

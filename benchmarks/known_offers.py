@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 import rankstream as rs
-from rankstream import Assortments, ChoiceCounts, baselines, models
+from rankstream import Assortments, ChoiceCounts, models
 from rankstream._core.types import Vec
 from rankstream.data.observations import observed, restrict
 from truths import ballots
@@ -92,7 +92,7 @@ def main() -> None:
     for name, fitted, tests in splits(Path(os.environ["RANKSTREAM_DATA"]), options.canada, options.seed):
         cells = []
         for model in MODELS:
-            found = models.fit_max_entropy(fitted).model if model == OURS else baselines.fit(model, fitted)
+            found = models.fit_max_entropy(fitted).model if model == OURS else rs.estimate(fitted, method=model).model
             scores = []
             for offers, chosen in tests:
                 uniform = 1.0 / np.diff(offers.indptr)[offers.owner]

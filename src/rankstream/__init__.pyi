@@ -1,6 +1,5 @@
 """The public names; `lazy_loader` imports each when it is first used."""
 
-from . import baselines as baselines
 from . import certificate as certificate
 from . import checks as checks
 from . import decide as decide

@@ -16,6 +16,7 @@ from rankstream._core.types import Vec
 from rankstream._core.watch import Deadline
 from rankstream.columns.corrective import fit_nearest
 from rankstream.data import simulate
+from rankstream.evaluate.compare import MODELS
 
 
 def nearest(offers: rs.Assortments, p: Vec, norm: str, weights: Vec | None = None) -> float:
@@ -91,10 +92,10 @@ def test_another_oracle_gives_the_same_answer() -> None:
 
 
 @pytest.mark.parametrize("norm", ["l1", "linf"])
-def test_the_baseline_is_the_nearest_method(norm: str) -> None:
+def test_the_name_in_comparisons_is_the_nearest_method(norm: str) -> None:
     market = simulate.market(seed=5, n_items=6, n_offers=12, n_test=1)
     counts = next(market.stream(first=400))
-    model = rs.baselines.fit(f"nearest-{norm}", counts, seed=4)
+    model = MODELS[f"nearest-{norm}"](counts, seed=4)
     method = rs.methods.Nearest(distance=norm, weights="equal", gap=1e-7)
     same = rs.estimate(counts, method=method, seed=4).model
     np.testing.assert_allclose(model.probabilities(counts.assortments), same.probabilities(counts.assortments))

@@ -8,11 +8,11 @@ import rankstream as rs
 import strategies
 from milp_oracle import MilpOracle
 from odd_data import odd_data
-from rankstream import baselines
 from rankstream._core.types import Vec
 from rankstream.columns import mle
 from rankstream.columns.data import observe
 from rankstream.data import simulate
+from rankstream.models.parametric.latent_class import fit_latent_class
 
 LOPSIDED: list[tuple[list[tuple[int, ...]], list[int]]] = [  # found by search: full steps never end on these
     (
@@ -101,7 +101,7 @@ def test_is_at_least_as_likely_as_any_logit(seed: int) -> None:
 def test_is_at_least_as_likely_as_latent_classes(classes: int) -> None:
     market = simulate.market(seed=3, n_items=6, n_offers=12, n_test=1)
     counts = next(market.stream(first=1500))
-    mixture = baselines.fit_latent_class(counts, classes=classes, smoothing=1e-6)
+    mixture = fit_latent_class(counts, classes=classes, smoothing=1e-6)
     assert mle.fit_mle(counts, tolerance=1e-7).log_likelihood >= mixture.log_likelihood - 1e-3
 
 

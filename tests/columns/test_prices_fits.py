@@ -17,7 +17,6 @@ from rankstream import (
     ChoiceCounts,
     PriceLevels,
     Solver,
-    baselines,
     certificate,
     distances,
     estimate,
@@ -116,7 +115,8 @@ def test_likeliest_models_equal_those_of_all_rankings(offers: Assortments, data:
     report = rationality(counts, samples=3)
     assert keeps(offers, report.model)
     assert report.lower <= report.upper
-    fit = baselines.fit_frank_wolfe(counts, max_rounds=30)
+    settings = methods.PrimalDual(distance="squared-l2", learner="follow-the-leader", gap=1e-4, max_rounds=30)
+    fit = estimate(counts, method=settings)
     assert keeps(offers, fit.model)
     assert 2.0 * fit.certificate.lower / offers.n_offers <= report.upper + 1e-9
 
@@ -163,7 +163,7 @@ def test_methods_that_know_no_order_refuse_one(method: str) -> None:
 def test_rankings_that_do_not_keep_the_order_are_refused() -> None:
     own = oracles.LatticeOracle(Assortments(PRICED.offers, PRICED.items), "first")
     with pytest.raises(ValueError, match=r"violates the order: use an oracle that keeps it \(oracles\.auto\)\.$"):
-        baselines.fit_mle(COUNTS, oracle=lambda _: own)
+        fit_mle(COUNTS, oracle=lambda _: own)
     search = oracles.SearchOracle(PRICED)
     with pytest.raises(ValueError, match="violates the order"):
         search.remember({**search.memory(), "pool": np.arange(PRICED.n_items)[np.newaxis, ::-1]})

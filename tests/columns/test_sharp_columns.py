@@ -14,8 +14,9 @@ from rankstream import (
     Assortments,
     Certificate,
     ChoiceCounts,
-    baselines,
     distances,
+    estimate,
+    methods,
     oracles,
     probability_range,
     rationality,
@@ -66,7 +67,10 @@ def fit_norm(norm: str, weighted: bool, rounds: int, make: Any) -> ProvenFit:
 def fit_squares(rounds: int, make: Any) -> ProvenFit:
     """Frank-Wolfe; its distance is half the squares, each offer weighted by its share times their number."""
     oracle = None if make is None else make(OFFERS)
-    fit = baselines.fit_frank_wolfe(COUNTS, oracle=oracle, tolerance=1e-9, max_rounds=rounds)
+    settings = methods.PrimalDual(
+        distance="squared-l2", learner="follow-the-leader", oracle=oracle, gap=1e-9, max_rounds=rounds
+    )
+    fit = estimate(COUNTS, method=settings)
     upper, lower = (2.0 * end / OFFERS.n_offers for end in (fit.certificate.upper, fit.certificate.lower))
     return ProvenFit(fit.model, upper, lower, fit.converged, fit.rounds, len(fit.model.weights), {})
 

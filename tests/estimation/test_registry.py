@@ -3,20 +3,23 @@ import pytest
 
 import rankstream as rs
 from odd_data import odd_data
-from rankstream import baselines, oracles
+from rankstream import oracles
 from rankstream._core.types import Vec
+from rankstream.columns.mle import fit_mle
 from rankstream.data import simulate
+from rankstream.evaluate.compare import MODELS
 from rankstream.models import ChoiceModel
 from rankstream.oracles import Answer
 
 pytestmark = pytest.mark.quick
+RIVALS = [name for name in MODELS if name != "max-entropy"]  # which refuses a single item
 
 
-@pytest.mark.parametrize("name", baselines.FITS)
+@pytest.mark.parametrize("name", RIVALS)
 @pytest.mark.parametrize("about", odd_data())
 def test_every_baseline_survives_odd_data(name: str, about: str) -> None:
     counts = odd_data()[about]
-    model = baselines.fit(name, counts)
+    model = MODELS[name](counts)
     offers = counts.assortments
     assert isinstance(model, ChoiceModel)
     assert model.items == offers.items
@@ -28,11 +31,11 @@ def test_every_baseline_survives_odd_data(name: str, about: str) -> None:
     assert np.allclose(list(model.predict(first).values()), shares[: len(first)])
 
 
-@pytest.mark.parametrize("name", baselines.FITS)
+@pytest.mark.parametrize("name", RIVALS)
 def test_every_baseline_recovers_a_market_from_many_choices(name: str) -> None:
     market = simulate.market(seed=0, n_items=6, segments=1, n_offers=10, n_test=1)  # a logit, which all can be
     counts = rs.ChoiceCounts(market.assortments, np.round(1e6 * market.frequencies()))
-    model = baselines.fit(name, counts)
+    model = MODELS[name](counts)
     assert np.abs(model.probabilities(market.assortments) - market.frequencies()).max() < 0.05
 
 
@@ -50,14 +53,8 @@ class Unsure:
 def test_an_inexact_oracle_widens_the_gap_and_stops_all_the_same() -> None:
     market = simulate.market(seed=6, n_items=5, n_offers=8, n_test=1)
     counts = next(market.stream(first=200))
-    unsure = baselines.fit_mle(counts, oracle=Unsure, max_rounds=300)
-    exact = baselines.fit_mle(counts, max_rounds=300)
+    unsure = fit_mle(counts, oracle=Unsure, max_rounds=300)
+    exact = fit_mle(counts, max_rounds=300)
     assert not unsure.proven
     assert unsure.bound < exact.bound <= exact.value
     assert unsure.value == pytest.approx(exact.value, abs=1e-4)
-
-
-def test_an_unknown_name_is_refused() -> None:
-    counts = rs.ChoiceCounts(rs.Assortments([("a", "b")]), [1, 2])
-    with pytest.raises(ValueError, match="choose one of 'nearest-l1'"):
-        baselines.fit("probit", counts)

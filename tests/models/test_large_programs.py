@@ -15,6 +15,7 @@ from rankstream.models.entropy.guides import LOGIT, UNIFORM
 from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix
 from rankstream.models.entropy.soft_lattice import SoftLattice, TiltedRankings
 from rankstream.models.entropy.trust import choose_trust
+from rankstream.models.parametric.mnl import fit_mnl
 from rankstream.oracles.tables.lattice import TooManyUnionsError
 
 
@@ -100,7 +101,7 @@ def test_a_large_market_is_predicted_as_well_as_by_its_best_guide() -> None:
     stack = fit_stack(counts, (LOGIT, UNIFORM))
     truth = market.truth.probabilities(market.test)
     ours = fit_max_entropy(counts, stack).model.probabilities(market.test)
-    logit = rs.baselines.fit_mnl(counts).probabilities(market.test)
+    logit = fit_mnl(counts).probabilities(market.test)
     assert np.sqrt(np.mean((ours - truth) ** 2)) <= 1.1 * np.sqrt(np.mean((logit - truth) ** 2))
 
 

@@ -32,7 +32,7 @@ def test_public_names_are_these() -> None:
         *("RankingModel", "EntropyModel", "Certificate", "load_model"),
         *("Live", "Record", "ChangeDetector", "DriftReport", "drift_report", "favourite_changes"),
         *("compare", "rationality", "revenue_range", "probability_range"),
-        *("distances", "learners", "oracles", "certificate", "models", "methods", "baselines", "plots", "checks"),
+        *("distances", "learners", "oracles", "certificate", "models", "methods", "plots", "checks"),
         *("streams", "decide", "Client", "best_offer", "safe_offer", "next_offer", "lost_sales", "report"),
     }
     assert all(hasattr(rankstream, name) for name in rankstream.__all__)

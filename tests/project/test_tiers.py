@@ -6,7 +6,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
-FOLDERS = {"_core": "core", "baselines": "models"}
+FOLDERS = {"_core": "core"}
 pytestmark = pytest.mark.quick
 
 

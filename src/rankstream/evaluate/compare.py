@@ -6,14 +6,13 @@ from time import perf_counter
 
 import numpy as np
 
-from rankstream import baselines
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Vec
 from rankstream._core.watch import Progress
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import Holdout, observed, splits
 from rankstream.data.prices import PriceLevels
-from rankstream.estimation.methods import METHODS, WITH_PRICES, make, pick
+from rankstream.estimation.methods import METHODS, WITH_PRICES, Method, Nearest, PrimalDual, make, pick
 from rankstream.estimation.task import Task
 from rankstream.evaluate.comparison import Comparison, Score, ranked
 from rankstream.models.entropy.model import EntropyModel
@@ -26,18 +25,23 @@ Fit = Callable[[ChoiceCounts], ChoiceModel]
 UNIFORM = "uniform"  # a guess without data, part of every comparison
 
 
-def fit_by_method(name: str, counts: ChoiceCounts, *, seed: int = 0) -> ChoiceModel:
+def fit_by_method(method: str | Method, counts: ChoiceCounts, *, seed: int = 0) -> ChoiceModel:
     """Fit a method of ``estimate`` to all offers with choices, without a certificate."""
     data = observed(counts)
     task = Task(data.assortments, data, seed)
-    return (make(name) or pick(task)).model(task)
+    return (make(method) or pick(task)).model(task)
 
 
-MODELS: dict[str, Callable[..., ChoiceModel]] = {
-    **{name: partial(fit_by_method, name) for name in METHODS},
-    **{name: partial(baselines.fit, name) for name in baselines.FITS if name not in METHODS},
+EARLIER: dict[str, Method] = {
+    "nearest-l1": Nearest(distance="l1", weights="equal", gap=1e-7),
+    "nearest-linf": Nearest(distance="linf", weights="equal", gap=1e-7),
+    "frank-wolfe": PrimalDual(distance="squared-l2", learner="follow-the-leader", gap=1e-4, max_rounds=2000),
 }
-"""Models that can be compared by name: every method of ``estimate``, and the other baselines."""
+"""Earlier methods that differ from ours in settings only (the paper's Appendices B.3 and E)."""
+MODELS: dict[str, Callable[..., ChoiceModel]] = {
+    name: partial(fit_by_method, method) for name, method in ({name: name for name in METHODS} | EARLIER).items()
+}
+"""Models that can be compared by name: every method of ``estimate``, and the earlier ones."""
 PRICED: dict[str, Callable[..., ChoiceModel]] = {name: partial(fit_by_method, name) for name in WITH_PRICES}
 """Further models for items with prices."""
 ORDERLESS = ("mnl", "latent-class", "markov-chain")
