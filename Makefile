@@ -33,7 +33,7 @@ browser: ## install Debian's Chromium, with which the pages of the service are t
 
 demo: setup ## fit a model to a simulated stream of choices, write a report, and open its page until Ctrl-C
 	@echo "Fitting a simulated market. The first run compiles the numerical code, which takes up to a minute."
-	$(BIN)/rankstream demo --out rankstream-demo
+	$(BIN)/python examples/demo.py --out rankstream-demo
 	$(BIN)/rankstream report rankstream-demo/model.json --data rankstream-demo/choices.csv \
 		--margins rankstream-demo/items.csv --out rankstream-demo/report.html
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ]; then $(BIN)/rankstream open rankstream-demo/choices.csv; \

@@ -10,7 +10,6 @@ KINDS = {
     "stream": (".jsonl", ".jsonl", ".npz", ".npz", ".jsonl.gz", "options"),
     "drift": (*TABLES, *TABLES, ".model", ".model", "options"),
     "compare": (*TABLES, "options"),
-    "demo": ("options",),
     "reproduce": (".toml", "options"),
     "report": (".model", ".csv", ".items", ".html", "options"),
     "open": ("options",),
@@ -67,7 +66,6 @@ NUMERIC = {
     "stream": ("--half-life", "--window", "--threshold", "--rounds", "--seed", "--every"),
     "drift": ("--level", "--min-change", "--top"),
     "compare": ("--folds", "--seed", "--outside-share"),
-    "demo": ("--seed", "--tolerance", "--per-round", "--max-rounds"),
     "reproduce": ("--instances", "--jobs", "--seed"),
     "open": ("--budget", "--port", "--seed", "--outside-share"),
     "serve run": ("--port", "--seed", "--keep"),
@@ -114,7 +112,6 @@ PATHS = {
     "stream": ("--out",),
     "drift": READING_PATHS,
     "compare": ("--plot", *READING_PATHS),
-    "demo": ("--out",),
     "open": ("--keep", *READING_PATHS),
     "reproduce": ("--out",),
 }

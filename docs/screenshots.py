@@ -127,7 +127,8 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         serve(browser, Path(folder) / "shop")
         open_stores(browser, Path(folder) / "stores")
-        subprocess.run([*command, "demo", "--out", "demo"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        demo = [sys.executable, str(Path(__file__).parents[1] / "examples" / "demo.py"), "--out", "demo"]
+        subprocess.run(demo, cwd=folder, check=True, stdout=subprocess.DEVNULL)
         shutil.copy(Path(folder) / "demo" / "demo.png", IMAGES)
         words = ["report", "demo/model.json", "--data", "demo/choices.csv", "--margins", "demo/items.csv"]
         subprocess.run([*command, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)

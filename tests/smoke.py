@@ -30,7 +30,6 @@ COMMANDS = (
     ("drift", "model.json", "nearest.json"),
     ("compare", CAFE, "--models", "mnl,nearest", "--folds", "2"),
     ("stream", "lines.jsonl", "--to-end", "--out", "stream"),
-    ("demo", "--tolerance", "0.05", "--max-rounds", "20", "--out", "demo"),
 )
 LINE = '{"offered": ["tea", "nothing"], "chosen": "tea"}\n'
 

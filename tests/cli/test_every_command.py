@@ -48,7 +48,6 @@ LINES = "".join(
 )
 STUDY = 'kind = "static"\nmethods = ["MD_ns"]\ntolerance = 0.05\n'
 GOOD = {
-    "demo": ["demo", "--tolerance", "0.05", "--max-rounds", "20", "--out", "OUT"],
     "fit": ["fit", "DATA", "-o", "OUT", "--outside-share", "0.2,0.4", "--no-choice", "gone", "--offer", "tea;nothing"],
     "predict": ["predict", "MODEL", "--offer", "tea;nothing"],
     "show": ["show", "MODEL"],
@@ -180,7 +179,6 @@ def test_times_divide_at_their_beginning(folder: Path, capsys: pytest.CaptureFix
 
 
 BAD = {
-    "demo": ["demo", "--out", "DATA"],
     "fit": ["fit", "MODEL", "-o", "OUT"],
     "fit share": ["fit", "DATA", "-o", "OUT", "--outside-share", "0.2,much"],
     "fit twice": ["fit", "DATA", "-o", "OUT", "--outside-share", "0.2", "--no-choice", "nothing"],

@@ -98,7 +98,7 @@ def test_outputs_replace_no_pipe_and_no_database(place: Path, words: list[str], 
     "words",
     [
         "plot model.json --out pipe.png", "compare choices.csv --plot pipe.png", "serve export shop cafe pipe.jsonl",
-        "serve export shop cafe pipe.parquet", "demo --out pipe.png", "stream records.jsonl --to-end --out pipe.png",
+        "serve export shop cafe pipe.parquet", "stream records.jsonl --to-end --out pipe.png",
         "stream records.jsonl --to-end --out folder", "fit choices.csv --by offered --out pipe.png",
         "serve run pipe.png", "serve token create pipe.png --market cafe",
     ],

@@ -199,7 +199,6 @@ def test_help_is_a_tour() -> None:
     commands = [line.split()[1] for line in lines if not line.startswith("\u2502    ")]  # no second lines of a text
     assert commands == [
         *(
-            "demo",
             "open",
             "fit",
             "predict",

@@ -149,10 +149,12 @@ def test_a_sheet_can_be_named_at_the_shell(tmp_path: Path) -> None:
 
 @compiled_only
 def test_the_three_numbers_of_a_certificate_fit_together(tmp_path: Path) -> None:
-    words = ["demo", "--max-rounds", "20", "--out", "demo"]
-    found = json.loads(run(*words, "--json", cwd=tmp_path).stdout)
+    lines = [{"offered": ["tea", "pie"], "chosen": "tea"}, {"offered": ["tea", "pie", "no"], "chosen": "pie"}]
+    (tmp_path / "choices.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in 30 * lines))
+    words = ["stream", "choices.jsonl", "--to-end", "--publish", "sparse", "--rounds", "3", "--out"]
+    found = json.loads(run(*words, "first", "--json", cwd=tmp_path).stdout.splitlines()[-1])
     assert found["distance"] - found["proven_least_distance"] == pytest.approx(found["gap"])
-    text = run(*words, cwd=tmp_path).stdout
-    assert f"Distance from the observed shares {found['distance']:.4f} (l2). " in text
+    text = run(*words, "again", cwd=tmp_path).stdout
+    assert f"Distance from the observed shares {found['distance']:.4f} (weighted l2). " in text
     assert f"No ranking model can be closer than {found['proven_least_distance']:z.4f} (proven)" in text
     assert f"at most {found['gap']:.4f} could still be gained." in text

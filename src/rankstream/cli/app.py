@@ -16,7 +16,7 @@ from rankstream._core.version import VERSION
 from rankstream.cli.options import OPTIONS_HEADING, shell_words
 
 COMMANDS = (
-    *("demo", "open", "fit", "predict", "show", "plot", "decide", "report"),
+    *("open", "fit", "predict", "show", "plot", "decide", "report"),
     *("stream", "drift", "compare", "reproduce", "serve"),
 )
 """Each is a module of this package with a function, or a group of commands, of the same name."""
@@ -111,12 +111,12 @@ def rankstream(
 ) -> None:
     """Learn what customers choose from what you offer.
 
-    Start with 'demo'. With your own data, 'open' shows it as a page in the
-    browser, and 'fit' writes a model file. 'predict', 'show' and 'plot'
-    answer questions from it, 'decide' finds the offer that earns most, and
-    'report' puts everything into one file. 'stream' keeps a model up to date
-    from a growing file, and 'serve' over HTTP. 'drift' shows what changed,
-    and 'compare' which kind of model predicts best.
+    'open' shows your data as a page in the browser, and 'fit' writes a model
+    file. 'predict', 'show' and 'plot' answer questions from it, 'decide'
+    finds the offer that earns most, and 'report' puts everything into one
+    file. 'stream' keeps a model up to date from a growing file, and 'serve'
+    over HTTP. 'drift' shows what changed, and 'compare' which kind of model
+    predicts best.
 
     Most commands take --json, and --seed where results are random.
     Exit codes: 0 success, 1 interrupted or failed, 2 bad input.
