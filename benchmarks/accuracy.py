@@ -26,6 +26,7 @@ import numpy as np
 
 import rankstream as rs
 from rankstream import ChoiceCounts, Estimate, methods, models
+from rankstream._core.watch import Deadline
 from rankstream.columns.mle import fit_mle
 from rankstream.models import ChoiceModel
 from rankstream.models.entropy import guides
@@ -71,7 +72,7 @@ MODELS: dict[str, Fit] = {
     "latent-class": fit_latent_class,
     "markov-chain": fit_markov_chain,
     "primal-dual": primal_dual,
-    "mle": lambda counts: fit_mle(counts, budget=20.0).model,
+    "mle": lambda counts: fit_mle(counts, watch=Deadline(20.0)).model,
 }
 RIVALS = ("mnl", "latent-class", "markov-chain", "primal-dual", "mle")
 

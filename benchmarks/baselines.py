@@ -20,7 +20,7 @@ import numpy as np
 
 from milp_oracle import MilpOracle
 from rankstream import Assortments, ChoiceCounts, estimate, methods, oracles, rationality, revenue_range, simulate
-from rankstream._core.watch import Deadline
+from rankstream._core.watch import Deadline, Watch, unwatched
 from rankstream.columns.corrective import ColumnSearch, Goal, run_search
 from rankstream.columns.data import ColumnFinder, ProvenFit
 from rankstream.columns.mle import fit_mle
@@ -49,10 +49,10 @@ def line(name: str, found: Any) -> str:
     return f"  {name:26} {found.seconds['total']:8.3f} s ({parts}); {proof}, {len(found.model.weights)} rankings"
 
 
-def nearest_in_l1(counts: ChoiceCounts, oracle: Any = oracles.auto, budget: float = np.inf) -> ProvenFit:
+def nearest_in_l1(counts: ChoiceCounts, oracle: Any = oracles.auto, watch: Watch = unwatched) -> ProvenFit:
     """The nearest model in l1, with the seconds of its parts."""
     start, offers = time.perf_counter(), counts.assortments
-    goal, watch, norm = Goal("gap", 1e-7), Deadline(budget), L1(offers)
+    goal, norm = Goal("gap", 1e-7), L1(offers)
     search = ColumnSearch(norm, counts.target(), ColumnFinder(oracle(offers), offers), goal, 10_000, watch)
     begun = time.perf_counter()
     master = run_search(search, norm.offer_weights)
@@ -75,7 +75,7 @@ def frank_wolfe(counts: ChoiceCounts, loss: str, gap: float) -> ProvenFit:
 def against_milp(name: str, fit: Callable[..., Any], limit: float, **options: Any) -> None:
     """Our pricing, then the integer program's, on the same master and from the same start."""
     ours = best(lambda: fit(**options))
-    theirs = fit(**options, oracle=MilpOracle, budget=limit)
+    theirs = fit(**options, oracle=MilpOracle, watch=Deadline(limit))
     print(name)
     print(line("our oracle", ours))
     print(line("HiGHS integer program", theirs))

@@ -23,6 +23,7 @@ from rankstream import (
     revenue_range,
 )
 from rankstream._core.types import Vec
+from rankstream._core.watch import Deadline
 from rankstream.columns.corrective import ColumnSearch, Goal, fit_nearest
 from rankstream.columns.data import ProvenFit, observe
 from rankstream.columns.master import Ball, ball
@@ -266,7 +267,7 @@ def test_evidence_is_lost_to_optimisation_by_a_hundredth_of_a_nat() -> None:
     assert evidence > 50.0
 
 
-@pytest.mark.parametrize("wrong", [{"tolerance": -1.0}, {"budget": -1.0}, {"max_rounds": 0}])
+@pytest.mark.parametrize("wrong", [{"tolerance": -1.0}, {"max_rounds": 0}])
 def test_limits_of_a_fit_are_checked(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         fit_mle(COUNTS, **wrong)
@@ -279,7 +280,7 @@ def test_limits_of_the_nearest_model_are_checked(wrong: dict[str, Any]) -> None:
 
 
 def test_a_long_time_is_no_limit_and_none_is_one() -> None:
-    free, long, none = (fit_mle(COUNTS, budget=seconds) for seconds in (np.inf, 1000.0, 0.0))
+    free, long, none = (fit_mle(COUNTS, watch=Deadline(seconds)) for seconds in (np.inf, 1000.0, 0.0))
     assert (long.value, long.bound, long.iterations) == (free.value, free.bound, free.iterations)
     assert none.iterations < free.iterations
     assert 0.0 <= free.seconds["start"] < free.seconds["total"] < 1000.0

@@ -12,14 +12,18 @@ from rankstream import oracles
 from rankstream._core.types import ROUNDING, Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data.counts import ChoiceCounts, Target
 from rankstream.data.observations import impossible_choices, restrict, seen_offers
+from rankstream.distances import L2
+from rankstream.learners import MirrorDescent
 from rankstream.models.nearest import winning_coordinates
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import LatticeOracle, Oracle, Ties
 from rankstream.oracles.protocol import TIE_RULES, TieRule, beginnings, meet
 from rankstream.oracles.search.local import SearchOracle, hurried
 from rankstream.oracles.tables.lattice_kernels import columns_on_lattice
+from rankstream.solver.loop import Solver
+from rankstream.solver.runs import Run
 
 MakeOracle = Callable[[Assortments], Oracle]
 # benchmarks/columns.py compares columns of first items, some pairs and all pairs
@@ -159,6 +163,14 @@ class Observed:
         """Return a column finder for these offers."""
         oracle = oracles.auto(self.assortments, ties, seed) if make is None else make(self.assortments)
         return ColumnFinder(oracle, self.assortments)
+
+    def warm_start(self, rounds: int, seed: int) -> Codes:
+        """Return the rankings, one per row, that mirror descent finds for the l2 distance in ``rounds`` rounds."""
+        offers = self.assortments
+        solver = Solver(offers, L2(offers), MirrorDescent(horizon=rounds), oracles.auto(offers, seed=seed))
+        run = Run(solver, tolerance=0.0)
+        run.advance_many(Target(self.frequencies), rounds)
+        return np.array(solver.model(run.state).orders, dtype=np.int64)
 
     def model(self, orders: Codes, weights: Vec, ties: Ties = "random", seed: int = 0) -> RankingModel:
         """Return the columns with weight as a model; the tie rule completes what the data leave open."""

@@ -1,6 +1,5 @@
 """Van Ryzin and Vulcano's estimator: maximum likelihood over rankings, by column generation and an interior point."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import log
@@ -14,12 +13,8 @@ from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, ProvenFit, observe, on_top
-from rankstream.data.counts import ChoiceCounts, Target
-from rankstream.distances import L2
-from rankstream.learners import MirrorDescent
-from rankstream.oracles import Ties, auto
-from rankstream.solver.loop import Solver
-from rankstream.solver.runs import Run
+from rankstream.data.counts import ChoiceCounts
+from rankstream.oracles import Ties
 
 CENTRING = 0.2  # target of the barrier as a share of the proven gap; benchmarks/baselines.py times the fits
 MAX_STEP_TO_BOUNDARY = 0.99  # of the step at which the first weight would be 0: all stay positive; a usual value
@@ -83,14 +78,13 @@ class _Interior:
 
     loss: KullbackLeibler
     finder: ColumnFinder
-    first: Iterable[Codes]
     columns: Columns = field(init=False)
     seconds: dict[str, float] = field(default_factory=lambda: {"master": 0.0, "pricing": 0.0})
 
     def __post_init__(self) -> None:
         offers, frequencies = self.finder.assortments, self.loss.observed.frequencies
         self.columns = Columns(offers)
-        self.columns.add([*on_top(offers), *self.finder.cheapest(-frequencies).rankings, *self.first])
+        self.columns.add([*on_top(offers), *self.finder.cheapest(-frequencies).rankings])
         self.weights = np.full(len(self.columns), 1.0 / len(self.columns))
         self.slack = np.full(len(self.columns), 0.1)
         self.barrier = np.inf
@@ -101,7 +95,7 @@ class _Interior:
 
     def run(self, limits: Limits) -> tuple[Codes, Vec, float, float, int]:
         """Iterate to the limits; return rankings, weights, loss, bound and the number of steps."""
-        began, bound, best = perf_counter(), -np.inf, (np.inf, self.weights)
+        bound, best = -np.inf, (np.inf, self.weights)
         iterations = 0
         while iterations < limits.max_rounds:
             iterations += 1
@@ -112,9 +106,8 @@ class _Interior:
                 best = (value, self.weights)
             bound = max(bound, value - gap)
             stuck = seen <= 0.1 * limits.tolerance  # the oracle finds nothing better, but cannot prove it
-            if best[0] - bound <= limits.tolerance or stuck or perf_counter() - began > limits.budget:
-                break
-            if limits.watch(f"step {iterations:,}, gap {best[0] - bound:.2g}"):
+            found = best[0] - bound <= limits.tolerance or stuck
+            if found or limits.watch(f"step {iterations:,}, gap {best[0] - bound:.2g}"):
                 break
             start = perf_counter()
             self._step(rankings, max(seen, 1e-15))
@@ -212,9 +205,7 @@ def fit_mle(
     counts: ChoiceCounts,
     *,
     tolerance: float = 1e-4,
-    warm_rounds: int = 0,
     max_rounds: int = 2000,
-    budget: float = np.inf,
     oracle: MakeOracle | None = None,
     ties: Ties = "random",
     seed: int = 0,
@@ -232,16 +223,12 @@ def fit_mle(
         The choices; frequencies do not work, because they have no weights for the offers.
     tolerance : float
         The proven gap at which to stop, in nats per choice.
-    warm_rounds : int
-        Rounds of mirror descent that find the first rankings.
     max_rounds : int
         Maximum number of oracle calls.
-    budget : float
-        Time limit in seconds; see ``proven`` for whether the tolerance was met.
     oracle, ties, seed : optional
         As for ``revenue_range``.
     watch : Watch
-        Called after every step; the fit stops when it returns True.
+        Called after every step; the fit stops when it returns True (see ``proven``).
 
     Examples
     --------
@@ -257,30 +244,17 @@ def fit_mle(
             f"A likelihood needs ChoiceCounts, not {type(counts).__name__}: frequencies lack the number of choices."
         )
     number_between("tolerance", tolerance, 0.0)
-    number_between("budget", budget, 0.0)
     whole_number("max_rounds", max_rounds, least=1)
-    limits = Limits(tolerance, max_rounds=max_rounds, budget=budget, watch=watch)
+    limits = Limits(tolerance, max_rounds=max_rounds, watch=watch)
     observed = observe(counts)
     finder = observed.finder(oracle, ties, seed)
-    first = warm_start(observed, whole_number("warm_rounds", warm_rounds), seed)
     begun = perf_counter()
     loss = KullbackLeibler(observed)
     with one_blas_thread():  # systems are small: with more threads, busy cores wait for each other
-        interior = _Interior(loss, finder, first)
+        interior = _Interior(loss, finder)
         orders, weights, value, bound, iterations = interior.run(limits)
     point = weights @ interior.columns.vertices[: weights.size]
     height = float(observed.totals.sum() * (observed.shares[loss.places] @ np.log(point[loss.places])))
     seconds = interior.seconds | {"start": begun - started, "total": perf_counter() - started}
     model, proven = observed.model(orders, weights, ties, seed), value - bound <= tolerance
     return MaximumLikelihood(model, value, bound, proven, iterations, len(orders), seconds, log_likelihood=height)
-
-
-def warm_start(observed: Observed, rounds: int, seed: int) -> Codes:
-    """Return the rankings, one per row, that mirror descent finds for the l2 distance in ``rounds`` rounds."""
-    offers = observed.assortments
-    if not rounds:
-        return np.empty((0, offers.n_items), dtype=np.int64)
-    solver = Solver(offers, L2(offers), MirrorDescent(horizon=rounds), auto(offers, seed=seed))
-    run = Run(solver, tolerance=0.0)
-    run.advance_many(Target(observed.frequencies), rounds)
-    return np.array(solver.model(run.state).orders, dtype=np.int64)

@@ -15,7 +15,6 @@ from rankstream._core.types import Codes, Label, Vec
 from rankstream.certificate import confidence_radii
 from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, observe
 from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, Region, ball
-from rankstream.columns.mle import warm_start
 from rankstream.columns.uncertain import bound_shares
 from rankstream.data.assortments import Assortments, as_offer, plain
 from rankstream.data.counts import ChoiceCounts
@@ -160,7 +159,7 @@ class PlausibleModels:
         nothing = np.zeros(len(labels))
         search = RangeSearch(self.observed, Master(self.observed, self.ball), finder, Columns(whole), nothing)
         search.add(finder.cheapest(search.costs(self.observed.frequencies)).rankings)
-        search.add(self.rankings.values() if self.rankings else warm_start(self.observed, WARM_ROUNDS, self.seed))
+        search.add(self.rankings.values() if self.rankings else self.observed.warm_start(WARM_ROUNDS, self.seed))
         return search, search.run(Limits(FEASIBILITY_TOLERANCE, budget=limits.budget))
 
     def fits(self, nearest: Optimum) -> bool:
@@ -205,7 +204,7 @@ def plausible_models(
     if isinstance(data, UncertainCounts):
         observed, limits = bound_shares(data, region, confidence)
         radius = 1.0 if region == "confidence" else number_between("tolerance", tolerance, 0.0)
-        first = warm_start(observe(data.naive_counts()), WARM_ROUNDS, seed)
+        first = observe(data.naive_counts()).warm_start(WARM_ROUNDS, seed)
         starts = {ranking.tobytes(): ranking for ranking in first}
         return PlausibleModels(observed, limits, radius, oracle, ties, seed, starts)
     observed = observe(data, assortments)
