@@ -1,5 +1,6 @@
 """The pages in a real browser: they load, stay live, answer what if, and can be used by everybody."""
 
+import csv
 import json
 import re
 import time
@@ -9,12 +10,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 from browser_pages import MISSING, TABS, WIDTHS, Seen, answered, axe, browser, findings, needs_browser, shares, show
 from html_pages import HOSTILE
 from local_service import CAFE
 from rankstream.cli import main
+from rankstream.plots.models import wilson
 from rankstream.service.processes.questions import ENDED
 from rankstream.service.storage import tokens
 from service import Served
@@ -23,6 +26,7 @@ from waits import LONG, patient_client, wait_for
 __all__ = ["axe", "browser"]
 pytestmark = needs_browser
 MARGINS = {"tea": 1.0, "pie": 3.0, "cake": 2.0}
+FORMULAS = ("=1+1", "+tea", "-cake", "@pie", '"a", b')  # as a spreadsheet reads them, and a cell that is quoted
 ODD = [{"offered": [*HOSTILE[place:], "nothing"], "chosen": HOSTILE[-1]} for place in range(4) for _ in range(9)]
 
 
@@ -35,6 +39,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, s
         for market, records in (("cafe", CAFE * 3), ("bar", CAFE * 3), ("odd", ODD)):
             client.send(market, records)
             client.settings(market, served="sparse", no_choice="nothing")
+        for item in FORMULAS:
+            client.send("sheet", [{"offered": [*FORMULAS, "nothing"], "chosen": item}] * 8)
+        client.settings("sheet", served="sparse", no_choice="nothing")
         client.send("kiosk", [{"offered": ["tea", "nothing"], "chosen": "tea"}] * 40)  # a single offer
         wait_for(lambda: all(one["learned"] == one["records"] and one["kind"] for one in client.markets()))
     yield found, token
@@ -113,9 +120,10 @@ def test_any_two_periods_are_compared(see: Callable[..., Seen]) -> None:
         for part, cell in zip((before, after), cells, strict=False):
             known = [(values["choices"][at], tea[at][0]) for at in part if tea[at]]  # periods in which it was offered
             share = 100 * sum(size * one for size, one in known) / sum(size for size, _ in known)
-            low, high = (float(end) for end in cell.split("[")[1].rstrip("]").split(", "))
             assert float(cell.split(" %")[0]) == pytest.approx(share, abs=0.06)
-            assert low < share < high
+            size = np.array(sum(size for size, _ in known))
+            ends = [100 * float(end) for end in wilson(np.array(share / 100), size)]
+            assert [float(end) for end in cell.split("[")[1].rstrip("]").split(", ")] == pytest.approx(ends, abs=0.06)
 
 
 def test_the_first_tab_says_what_sells_what_to_change_and_what_that_is_worth(see: Callable[..., Seen]) -> None:
@@ -333,11 +341,42 @@ def test_constraints_are_kept_and_both_offers_are_valued(see: Callable[..., Seen
     assert "It is not proven best: another may earn up to 987" in page.locator("#proof").inner_text()
 
 
+def test_changes_to_the_shelf_are_limited(see: Callable[..., Seen]) -> None:
+    page = see().open("/markets/bar")
+    show(page, "best-offer")
+    for item, margin in MARGINS.items():
+        page.get_by_label(f"Margin of {item}").fill(str(margin))
+    for limit, title in (("", "The best offer"), ("0", "The best offer is today's")):
+        page.get_by_label("changes to the shelf").fill(limit)
+        page.locator("#decision").evaluate("(place) => place.replaceChildren()")
+        page.get_by_role("button", name="Find the best offer").click()
+        page.locator("#decision-title").wait_for()
+        assert page.locator("#decision-title").inner_text() == title
+
+
+def test_no_cell_of_a_download_is_a_formula(see: Callable[..., Seen]) -> None:
+    page = see().open("/markets/sheet")
+    show(page, "best-offer")
+    page.get_by_label("Same for all").fill("1.5")
+    for choice in page.locator("#margins select").all():
+        choice.select_option("must")
+    page.get_by_role("button", name="Find the best offer").click()
+    page.locator("#decision-title").wait_for()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download as CSV").click()
+    head, *rows = csv.reader(saved.value.path().read_text().splitlines())
+    assert head == ["item", "price", "share", "margin"]
+    assert {row[0] for row in rows} == {*(f"'{item}" for item in FORMULAS[:4]), FORMULAS[4]}
+    assert {row[3] for row in rows} == {"1.5"}
+
+
 def test_a_busy_server_is_asked_again_and_the_page_says_so(see: Callable[..., Seen]) -> None:
     seen = see()
     page = seen.open("/markets/cafe")
     show(page, "best-offer")
     page.get_by_label("Same for all").fill("1.5")
+    for choice in page.locator("#margins select").all():
+        choice.select_option("must")
     asked = list[Any]()
 
     def refuse(route: Any) -> None:
