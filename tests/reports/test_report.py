@@ -148,7 +148,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert "What customers choose: choices.csv" in (tmp_path / "report.html").read_text()
     page = check((tmp_path / "report.html").read_text())
     words = "\n".join(page.texts["p"])
-    for remedy in ("give a file of choices with times", "turned off by --no-intervals", "Add margins"):
+    for remedy in ("These choices have no times", "turned off by --no-intervals", "Add margins"):
         assert remedy in words
     assert "Compared with other kinds of models" not in page.texts["h2"]
     assert "Nothing was skipped" in words

@@ -129,7 +129,7 @@ def test_the_section_of_the_best_offer_has_its_numbers(monkeypatch: pytest.Monke
     best, sizes, taken = section.parts
     assert [row[0] for row in best.rows] == ["tea, pie", "drop pie", "add rum; drop pie"]  # type: ignore[union-attr]
     assert [float(row[1]) for row in best.rows] == [150.0, 100.0, 87.5]  # type: ignore[union-attr]
-    assert [row[2] for row in best.rows] == ["", "50", "62.5"]  # type: ignore[union-attr]
+    assert [row[2] for row in best.rows] == ["", "50.00", "62.50"]  # type: ignore[union-attr]
     assert sizes.values == [  # type: ignore[union-attr]
         {"size": 1, "value": 1.0, "chosen": False}, {"size": 2, "value": 1.5, "chosen": True},
         {"size": 3, "value": 1.25, "chosen": False},

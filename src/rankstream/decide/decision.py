@@ -176,8 +176,8 @@ class Units:
 
     Examples
     --------
-    >>> Units(currency="EUR").amount(154.2371), Units(1).per(0.65437), Units().change(-0.0123)
-    ('15420 EUR', '0.6544 per customer', '-1.23')
+    >>> Units(currency="EUR").amount(154.2371), Units(1).per(0.065437), Units().change(0.009731)
+    ('15420 EUR', '0.0654 per customer', '+0.97')
     """
 
     customers: int = 100
@@ -189,20 +189,26 @@ class Units:
 
     def change(self, value: float) -> str:
         """Return a difference, with its sign."""
-        return self.amount(value, "+.3g")
+        return self.amount(value, "+.4g")
 
     def per(self, value: float) -> str:
         """Return a value with its unit of customers."""
         many = "customer" if self.customers == 1 else f"{self.customers:,} customers"
         return f"{self.amount(value)} per {many}"
 
-    def ends(self, ends: tuple[float, float] | None, form: str = ".3g") -> str:
+    def ends(self, ends: tuple[float, float] | None, form: str = ".4g") -> str:
         """Return an interval in brackets; empty without one."""
         return "" if ends is None else f" [{self._digits(ends[0], form)}, {self._digits(ends[1], form)}]"
 
     def _digits(self, value: float, form: str) -> str:
-        text = f"{self.customers * value:{form}}"
-        return text if "e" not in text else f"{float(text):{form[:-2].rstrip('.')}.12g}"  # 15420, not 1.542e+04
+        amount = self.customers * value
+        if form[-1] == "f" or not 0.0 < abs(amount) < np.inf:
+            return f"{amount:{form}}"
+        decimals = int(form[-2]) - 1 - int(np.floor(np.log10(abs(amount))))
+        if abs(amount) >= 0.1:  # cents at most
+            return f"{round(amount, min(2, decimals)):{form[:-2]}{min(2, max(0, decimals))}f}".removesuffix(".0")
+        text = f"{amount:{form[:-2]}{min(3, int(form[-2]))}g}"
+        return text if "e" not in text else f"{float(text):{form[:-3]}.12g}"  # 0.0000123, not 1.23e-05
 
 
 PER_100 = Units()

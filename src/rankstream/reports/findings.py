@@ -146,7 +146,7 @@ def offer_section(found: Decision, units: Units) -> Section:
         (
             differences(found.offer, offer) if place else joined(offer, len(offer)),
             units.amount(value - found.overestimate),
-            units.amount(found.value - value, ".3g") if place else "",
+            units.amount(found.value - value) if place else "",
         )
         for place, (offer, value) in enumerate(
             [(found.offer, found.value), *((one.offer, one.value) for one in found.runners_up)]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_SUBSTITUTED_ITEMS = 30  # items whose substitutes are asked for: the most chosen ones
 MAX_OFFERS = 10  # in the table of offers
 RIVALS = ("mnl", "latent-class", "markov-chain", "mnl-price", "latent-class-price")
-NO_TIMES = "To see changes, give a file of choices with times (a folder of markets has no times)."
+NO_TIMES = "These choices have no times, so changes cannot be found. Read a file with times to see them."
 NO_MARGINS = "Add margins to see what to offer and what it would earn."
 KEPT_WEIGHTS = "Each time, the model's base models were refitted, and kept their weights from the fit to all choices."
 

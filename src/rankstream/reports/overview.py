@@ -104,7 +104,7 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
     if set(around.present) != set(found.offer):
         words, sure = differences(around.present, found.offer), _sure(around.gain, around.gain_interval, units)
         rows.insert(0, ("Best offer", words, units.change(around.gain), sure))
-        gain = f"{units.amount(around.gain, '.3g')} more per {units.customers:,} customers"
+        gain = f"{units.amount(around.gain)} more per {units.customers:,} customers"
         sentences.insert(0, f"The best offer earns {gain} than today's: {sure}.")
     if not rows:
         sentences.insert(0, "No change was found that earns more: keep today's offer.")
@@ -156,5 +156,5 @@ def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> st
         return "certainty not estimated"
     how = "a clear gain" if interval[0] > 0.0 < gain else "may be chance"
     largest = units.customers * max(map(abs, interval))
-    digits = 3 if largest < 1.0 else 2 if largest < 100.0 else 0
+    digits = 4 if largest < 0.1 else 2 if largest < 100.0 else 0
     return f"{how}{units.ends(interval, f'.{digits}f')}"
