@@ -13,6 +13,7 @@ from rankstream import Assortments, ChoiceCounts
 from rankstream.cli.items import read_items, word_pairs
 from rankstream.decide import best_offer
 from rankstream.decide.context import present_offer
+from rankstream.decide.decision import summary
 from rankstream.plots.fits import runners_up, value_by_size
 
 __all__ = ["folder"]
@@ -133,12 +134,14 @@ def test_pictures_show_sizes_and_runners_up() -> None:
     left, right = Figure().subplots(1, 2)
     value_by_size(found, left)
     assert left.get_lines()[0].get_xdata().tolist() == [0, 1, 2, 3, 4]
-    assert max(left.get_lines()[0].get_ydata()) == pytest.approx(found.value)
+    assert max(left.get_lines()[0].get_ydata()) == pytest.approx(100 * found.value)
     runners_up(found, right)
     assert len(right.get_yticklabels()) == 3
     runners_up(replace(found, interval=(1.25, 2.5)), right)
     labels = [text.get_text() for text in right.get_yticklabels()]
-    assert [label.partition(" ")[2] for label in labels] == ["[1.25, 2.5]", "", ""]
+    assert [label.partition(" ")[2] for label in labels] == ["[125, 250]", "", ""]
+    assert labels[0].split()[0] in summary(found)[0]  # the same number as in the sentence
+    assert left.get_ylabel() == right.get_ylabel() == "value per 100 customers"
     alone = Figure().subplots()
     runners_up(best_offer(MODEL, MARGINS), alone)
     assert alone.get_title() == "The offer"

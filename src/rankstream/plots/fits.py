@@ -7,7 +7,7 @@ import numpy as np
 
 from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
-from rankstream.decide.decision import Decision
+from rankstream.decide.decision import PER_100, Decision
 from rankstream.estimation.estimate import Estimate
 from rankstream.evaluate.comparison import HELD_OUT, Comparison
 from rankstream.models.protocol import ChoiceModel
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = "os^Dv*"
+LABEL = f"value per {PER_100.customers} customers"  # as in the sentences about a decision
 LINES = ("-", "--", ":", "-.")
 """With ten colours: sixty items that differ by colour, or by marker and line."""
 
@@ -152,18 +153,18 @@ def date_axis(axes: "Axes") -> None:
 
 
 def value_by_size(found: Decision, axes: "Axes") -> "Axes":
-    """The best value for each number of items: the worth of shelf space; the offer's own size is orange."""
+    """The best value per 100 customers for each number of items; the offer's own size is orange."""
     from matplotlib.ticker import MaxNLocator
 
     sizes = sorted(found.by_size)
-    worth = [found.by_size[size] for size in sizes]
+    worth = [PER_100.customers * found.by_size[size] for size in sizes]
     axes.plot(sizes, worth, color=GREY, linewidth=1, zorder=1)
     for mine, colour, label in ((False, BLUE, "best of its size"), (True, ORANGE, "the offer")):
         picked = [place for place, size in enumerate(sizes) if (size == len(found.offer)) == mine]
         axes.scatter([sizes[p] for p in picked], [worth[p] for p in picked], color=colour, label=label, zorder=2)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, loc="lower right")
-    return finish(axes, xlabel="number of items", ylabel="value per customer", title="The value of shelf space")
+    return finish(axes, xlabel="number of items", ylabel=LABEL, title="The value of shelf space")
 
 
 def runners_up(found: Decision, axes: "Axes") -> "Axes":
@@ -180,12 +181,12 @@ def runners_up(found: Decision, axes: "Axes") -> "Axes":
             colour = (BLUE if inside else "#cccccc") if same else ORANGE
             face = colour if inside or same else "none"
             axes.scatter(column, row, s=130 if inside or not same else 14, facecolor=face, edgecolor=colour, zorder=2)
-    ends = "" if found.interval is None else f" [{found.interval[0]:.3g}, {found.interval[1]:.3g}]"
-    labels = [f"{value - found.overestimate:.4g}{ends if not row else ''}" for row, (_, value) in enumerate(rows)]
+    ends = PER_100.ends(found.interval)
+    labels = [PER_100.amount(value - found.overestimate) + ends * (not row) for row, (_, value) in enumerate(rows)]
     axes.set_yticks(range(len(rows)), labels)
     axes.set_xticks(range(len(used)), [names[item] for item in used], rotation=45, ha="right", rotation_mode="anchor")
     axes.set_axisbelow(True)
     return finish(
-        axes, "x", xlim=(-0.6, len(used) - 0.4), ylim=(len(rows) - 0.5, -0.5), ylabel="value per customer",
+        axes, "x", xlim=(-0.6, len(used) - 0.4), ylim=(len(rows) - 0.5, -0.5), ylabel=LABEL,
         title="The offer, and its runners-up" if found.runners_up else "The offer",
     )  # fmt: skip
