@@ -109,7 +109,7 @@ def test_bad_records_are_skipped_on_demand(data: Path, tmp_path: Path) -> None:
     words = ["--models", "mnl", "--folds", "2", "--on-error", "skip", "--rejects", "bad.csv"]
     done = run("compare", "choices.csv", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith("1 record was skipped.\n  1 not offered: choices.csv, line 9: the choice 'rum'")
+    assert done.stderr.startswith("1 record was skipped.\n  1 record: choices.csv, line 9: the choice 'rum'")
     assert "rum" in (tmp_path / "bad.csv").read_text()
 
 

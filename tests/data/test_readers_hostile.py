@@ -115,7 +115,7 @@ def test_what_is_lost_is_counted_by_lines(tmp_path: Path) -> None:
     path.write_text('offered,chosen\na;b,a\na;b,"b\na;b,a\na;b,a\n')
     reading = read(path, on_error="skip", rejects=rejects)
     assert (reading.rows, reading.problems.by_kind, reading.counts.observations) == (4, {"malformed": 3}, 1)
-    assert reading.problems.summary().startswith("3 records were skipped.\n  3 malformed: ")
+    assert reading.problems.summary().startswith("3 records were skipped.\n  3 records, such as ")
     path.write_text('offered,chosen\n"a;b\n",a,b,c\na;b,a\n')
     assert (read(path, on_error="skip").rows, read(path, on_error="skip").problems.total) == (3, 2)
     path.write_text('offered,chosen,note\na;b,a,"' + "x\n" * (MAX_RECORD_LINES - 1) + '"\n')

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rankstream._core.files import check_target
+from rankstream._core.terminal import plural
 
 MAX_EXAMPLES = 3  # of each kind of problem; the file of rejects has all
 MAX_MESSAGE_LENGTH = 600  # characters, so that a damaged cell does not fill the terminal
@@ -55,7 +56,7 @@ class Problems:
     >>> problems.add("choices.csv, line 7", BadRecordError("empty", "the offer is empty."), ["", "tea"])
     >>> print(problems.summary())
     1 record was skipped.
-      1 empty: choices.csv, line 7: the offer is empty.
+      1 record: choices.csv, line 7: the offer is empty.
     """
 
     def __init__(self, on_error: str = "stop", rejects: str | os.PathLike[str] | None = None) -> None:
@@ -117,7 +118,8 @@ class Problems:
         lines = [f"{self.total:,} record{' was' if self.total == 1 else 's were'} skipped."]
         for kind, number in self.by_kind.most_common():
             shown = [problem for problem in self.first if problem.kind == kind]
-            lines += [f"  {number:,} {kind}: {shown[0]}", *(f"    {problem}" for problem in shown[1:])]
+            such = plural(number, "record") + (": " if number == 1 else ", such as ")
+            lines += [f"  {such}{shown[0]}", *(f"    {problem}" for problem in shown[1:])]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
