@@ -146,6 +146,28 @@ def test_a_list_of_an_uploaded_file_is_refused_at_its_first_mistake(content: Any
     assert len(refused.value.errors()) <= 3
 
 
+@pytest.mark.parametrize("schema", schemas.RequestBody.__subclasses__(), ids=lambda schema: schema.__name__)
+def test_a_body_of_unknown_keys_is_refused_at_the_first(schema: type[schemas.RequestBody]) -> None:
+    with pytest.raises(ValidationError) as refused:
+        schema.model_validate(dict.fromkeys(map(str, range(9000)), "x"))
+    assert refused.value.error_count() == 1
+    assert refused.value.errors()[0]["msg"] == "Value error, unknown field '0'"
+
+
+@pytest.mark.parametrize(
+    ("schema", "content"),
+    [
+        (schemas.UploadedFile, {"file": "0" * 16, "columns": dict.fromkeys(map(str, range(9000)), 1)}),
+        (schemas.SettingsBody, {"price_levels": dict.fromkeys(map(str, range(9000)), "x")}),
+    ],
+)
+def test_entries_are_counted_before_they_are_validated(schema: type[schemas.RequestBody], content: Any) -> None:
+    with pytest.raises(ValidationError) as refused:
+        schema.model_validate(content)
+    assert refused.value.error_count() == 1
+    assert refused.value.errors()[0]["msg"] == "Value error, 9,000 entries are more than 200"
+
+
 @pytest.mark.parametrize("part", ["1,", "[],", "{},", "[1],"])
 def test_values_of_a_question_are_counted_before_they_are_parsed(opened: Shop, part: str) -> None:
     body = '{"requires": [' + part * (900_000 // len(part)) + "1]}"

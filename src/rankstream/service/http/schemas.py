@@ -3,19 +3,24 @@
 from math import isfinite
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, model_validator
 
 from rankstream.service.storage.publication import MARKET_EXAMPLE, MODEL_EXAMPLE, MarketAnswer, PublishedAnswer
 
+MAX_ENTRIES = 200  # of an object whose entries are all validated
 MAX_LIST = 10_000  # values of one list or object in a question: twice the items of a market
+
+
+def _few(content: Any, *, most: int = MAX_ENTRIES) -> Any:
+    if isinstance(content, dict) and len(content) > most:
+        raise ValueError(f"{len(content):,} entries are more than {most:,}")
+    return content
 
 
 def _numbers(content: Any) -> Any:
     """Reject an object at its first value that is not a number; collecting all errors would block the server."""
     if isinstance(content, dict):
-        if len(content) > MAX_LIST:
-            raise ValueError(f"{len(content):,} items are more than {MAX_LIST:,}")
-        for item, value in content.items():
+        for item, value in _few(content, most=MAX_LIST).items():
             try:
                 if value is not None and not isfinite(float(value)):
                     raise ValueError
@@ -26,6 +31,7 @@ def _numbers(content: Any) -> Any:
 
 Name = Annotated[StrictStr | StrictInt, Field(description="An item.")]
 Names = Annotated[list[Name], Field(max_length=MAX_LIST, fail_fast=True)]
+Texts = Annotated[list[StrictStr], Field(max_length=MAX_LIST, fail_fast=True)]
 Pair = Annotated[list[Name], Field(min_length=2, max_length=2)]
 Pairs = Annotated[list[Pair], Field(max_length=MAX_LIST, fail_fast=True)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -35,7 +41,8 @@ Amounts = Annotated[
 ]
 PriceTable = Annotated[
     dict[str, Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(min_length=1, max_length=12)]],
-    Field(min_length=1, max_length=200),
+    Field(min_length=1, max_length=MAX_ENTRIES),
+    BeforeValidator(_few),
 ]
 OFFERED = {"offered": ["tea", "pie", "nothing"], "chosen": "tea"}
 PRICED = {"offered": {"tea": 3.5, "cake": 4.0}, "chosen": "tea"}
@@ -50,6 +57,17 @@ def shown(*others: dict[str, Any], **example: Any) -> ConfigDict:
     """Return the configuration of a schema with an example, and further examples if there are any."""
     several: dict[str, Any] = {"examples": [example, *others]} if others else {}
     return ConfigDict(extra="forbid", json_schema_extra={"example": example, **several})
+
+
+class RequestBody(BaseModel):
+    """A body with known keys alone; one with many others is rejected at the first, as each would be an error."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, content: Any) -> Any:
+        if isinstance(content, dict) and len(content) > len(cls.model_fields):
+            raise ValueError(f"unknown field {next(key for key in content if key not in cls.model_fields)[:50]!r}")
+        return content
 
 
 class ProblemAnswer(BaseModel):
@@ -82,7 +100,7 @@ class MarketList(BaseModel):
     markets: list[MarketAnswer]
 
 
-class SettingsBody(BaseModel):
+class SettingsBody(RequestBody):
     """Settings of a market to change; those left out stay as they are, and null resets one."""
 
     model_config = shown(
@@ -117,7 +135,7 @@ class SettingsAnswer(SettingsBody):
     market: str
 
 
-class PredictBody(BaseModel):
+class PredictBody(RequestBody):
     """Offers to predict: lists of items, or items with prices if the market has price levels."""
 
     model_config = shown({"offers": [PRICED["offered"]]}, offers=[["tea", "pie", "nothing"], ["pie", "nothing"]])
@@ -156,7 +174,7 @@ class Predictions(ModelAnswer):
     predictions: list[Predicted]
 
 
-class Feasible(BaseModel):
+class Feasible(RequestBody):
     """Constraints on offers, and what items earn, as for ``rankstream.decide.best_offer``.
 
     If items have prices, give costs: a sale earns the price minus the cost.
@@ -296,21 +314,21 @@ class HealthAnswer(BaseModel):
     status: Literal["alive", "ready", "starting"]
 
 
-class UploadedFile(BaseModel):
+class UploadedFile(RequestBody):
     """An uploaded file, and the options to read it."""
 
     model_config = ConfigDict(extra="forbid")
     file: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-    columns: dict[str, str | Annotated[list[StrictStr], Field(fail_fast=True)] | None] | None = None
-    prices: str | Annotated[list[StrictStr], Field(max_length=MAX_LIST, fail_fast=True)] | None = None
-    by: Annotated[list[StrictStr], Field(max_length=MAX_LIST, fail_fast=True)] = []
+    columns: Annotated[dict[str, str | Texts | None] | None, BeforeValidator(_few)] = None
+    prices: str | Texts | None = None
+    by: Texts = []
     no_choice: str | None = None
 
 
-class Preferences(BaseModel):
+class Preferences(RequestBody):
     """Preferences entered on the page: margins or costs, today's shelf, and the currency."""
 
     model_config = ConfigDict(extra="forbid")
     margins: Annotated[dict[str, Finite], BeforeValidator(_numbers)] = {}
-    shelf: Annotated[list[StrictStr], Field(max_length=MAX_LIST, fail_fast=True)] = []
+    shelf: Texts = []
     currency: Annotated[str, Field(max_length=10)] = ""
