@@ -6,7 +6,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -16,6 +16,8 @@ import pytest
 from local_service import CAFE, shop
 from rankstream import RankingModel
 from rankstream._core.files import check_target, whole_file, write_whole
+from rankstream.cli.open import importing, tasks_of
+from rankstream.cli.options import ReadingOptions
 from rankstream.service.storage import maintenance as folders
 from rankstream.service.storage import tokens
 from shell import run
@@ -43,6 +45,14 @@ def modes(folder: Path) -> dict[str, int]:
     return {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
 
 
+@contextmanager
+def tasks_in(folder: Path, source: Path) -> Iterator[Any]:
+    """What ``rankstream open --keep`` does with a folder before its server runs."""
+    tokens.create(folder, ["*"], ["read"], "rankstream open")
+    with importing(folder, tasks_of([source], ReadingOptions(), None, {})) as begin:
+        yield begin
+
+
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_everything_of_a_service_is_its_owners_alone(tmp_path: Path) -> None:
     run("serve", "token", "create", "shop", "--market", "cafe", cwd=tmp_path)
@@ -52,10 +62,24 @@ def test_everything_of_a_service_is_its_owners_alone(tmp_path: Path) -> None:
         found = modes(tmp_path / "other")
         assert {"log.sqlite3", "log.sqlite3-wal", "tokens.sqlite3"} <= set(found)
         assert {mode for name, mode in found.items() if "sqlite3" in name} == {0o600}
+        opened.service.preferences.keep("cafe", {"margins": {"tea": 1.0}})
+        assert modes(tmp_path / "other")["preferences.json"] == 0o600
     (tmp_path / "other" / "log.sqlite3").chmod(0o644)  # as it was made before
     run("serve", "export", "other", "cafe", "cafe.jsonl", cwd=tmp_path)
     assert modes(tmp_path / "other")["log.sqlite3"] == 0o600
     assert os.umask(0o022) == 0o022  # commands put it back
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_what_is_opened_and_kept_is_its_owners_alone(place: Path) -> None:
+    """The folder is made private, and in one that was there, whatever has data."""
+    (place / "there").mkdir(mode=0o755)
+    for name in ("made", "there"):
+        with tasks_in(place / name, place / "choices.csv") as begin:
+            assert callable(begin)
+        found = modes(place / name)
+        assert found.pop(name) == (0o700 if name == "made" else 0o755)
+        assert {mode for file, mode in found.items() if "sqlite3" in file} == {0o600}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")

@@ -15,6 +15,7 @@ from rankstream.service.hub import Options, Service
 from rankstream.service.limits import RefusedError
 from rankstream.service.processes import learner
 from rankstream.service.processes.learner import LogLearner
+from rankstream.service.settings import PreferenceStore
 from rankstream.service.storage import log
 from rankstream.service.storage import maintenance as folders
 from rankstream.service.storage import publication as pairing
@@ -151,9 +152,14 @@ def test_dropped_rows_and_purged_markets_are_not_missing(tmp_path: Path) -> None
 
 def test_a_purge_leaves_nothing(tmp_path: Path) -> None:
     filled(tmp_path, "cafe", "bar")
+    served = PreferenceStore(tmp_path)
+    for market in ("cafe", "bar"):
+        served.keep(market, {"margins": {"tea": 1.0}})
     with closing(store.open_store(tmp_path)) as learned:
         store.set_problem(learned, 1, 1, "Something.")
         folders.purge(tmp_path, "cafe")
+        assert "cafe" not in served.path.read_text()
+        assert (served.of("cafe"), served.of("bar")) == ({}, {"margins": {"tea": 1.0}})  # for a server that runs on
         for table in ("learned", "served", "course", "problems"):
             assert learned.execute(f"SELECT count(*) FROM {table} WHERE market = 1").fetchone() == (0,), table
         assert learned.execute("SELECT count(*) FROM course WHERE market = 2").fetchone() != (0,)

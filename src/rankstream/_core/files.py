@@ -65,9 +65,9 @@ def _sync_folder(folder: Path) -> None:
                 os.close(descriptor)
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes, sync: bool = True) -> None:
+def write_whole(path: str | os.PathLike[str], content: str | bytes, sync: bool = True, mode: int = 0o666) -> None:
     """Write text or bytes atomically (see ``whole_file``)."""
-    with whole_file(path, sync) as temporary:
+    with whole_file(path, sync, mode) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 

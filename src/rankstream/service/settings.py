@@ -103,18 +103,21 @@ class PreferenceStore:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "preferences.json"
+
+    @property
+    def _known(self) -> dict[str, dict[str, Any]]:
         try:
             content = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             content = {}
-        self._known: dict[str, dict[str, Any]] = content if isinstance(content, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     def of(self, market: str) -> dict[str, Any]:
         """Return the preferences of a market."""
         return self._known.get(market, {})
 
     def keep(self, market: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Save the preferences of a market."""
-        self._known[market] = content
-        write_whole(self.path, json.dumps(self._known))
+        """Save the preferences of a market, or delete them if they are empty."""
+        known = {name: one for name, one in (self._known | {market: content}).items() if one}
+        write_whole(self.path, json.dumps(known), mode=0o600)  # as the databases
         return content

@@ -86,6 +86,8 @@ def _written(offered: Any) -> list[str]:
 
 def purge(folder: Path, market: str) -> int:
     """Delete a market and all of its data, and overwrite it on disk; return its number of records."""
+    from rankstream.service.settings import PreferenceStore  # loads much that other commands do not need
+
     with closing(log.existing_log(folder)) as connection, closing(store.open_store(folder)) as learned:
         row = _row(connection, folder, market)
         for database in (connection, learned):
@@ -97,6 +99,8 @@ def purge(folder: Path, market: str) -> int:
         store.forget(learned, row.id)
         for database in (connection, learned):
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if (preferences := PreferenceStore(folder)).of(market):
+        preferences.keep(market, {})
     return row.records
 
 
