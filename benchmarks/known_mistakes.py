@@ -39,6 +39,7 @@ class Mistake(NamedTuple):
 
 SMALL, DECIDE = "tests/project/test_small_mistakes.py", "tests/decide/test_decide_referee.py"
 LIMITS, DAMAGE = "tests/service/test_service_limits.py", "tests/service/test_service_damage.py"
+WILD = "tests/streams/test_wild_counts.py"
 PROCESSES, OUTPUTS = "tests/service/test_service_processes.py", "tests/cli/test_outputs.py"
 MISTAKES = [
     Mistake(
@@ -123,6 +124,14 @@ MISTAKES = [
         "tests/certificate/test_certificate.py::test_offers_that_nobody_has_seen_do_not_count",
     ),
     Mistake(
+        "4", "models/parametric/price_logit.py", "self.observations = max(1.0, float(data.tallies.sum()))",
+        "self.observations = 1.0", f"{WILD}::test_a_priced_market_of_wild_counts_takes_few_steps",
+    ),
+    Mistake(
+        "4", "models/entropy/ensemble.py", "max(MIN_FIT_STEPS, 4 * left // (FOLD_EM_STARTS * fits))", "MAX_ROUNDS",
+        f"{WILD}::test_steps_that_are_left_are_shared_by_the_fits",
+    ),
+    Mistake(
         "5", "streams/detector.py",
         "if self.restarted is None or self.since > self.restarted + self.settings.half_life:", "if True:",
         "tests/streams/test_detector.py::test_one_change_is_one_alarm",
@@ -172,12 +181,25 @@ MISTAKES = [
         f"{LIMITS}::test_one_offer_in_many_orders_is_remembered_once",
     ),
     Mistake(
+        "11", "service/hub.py", "while self._predicted_bytes > self.limits.cache:", "while False:",
+        f"{LIMITS}::test_one_offer_in_many_orders_is_predicted_once",
+    ),
+    Mistake(
         "11", "service/storage/ingest.py", 'limits.check("market_items", len(self.items))', "pass",
         f"{LIMITS}::test_items_of_a_market_are_limited",
     ),
     Mistake(
         "11", "service/processes/learner.py", "followed.rests_until = time.monotonic() + took if took > EVERY else 0.0",
         "pass", "tests/service/test_service_turns.py::test_a_slow_market_lets_others_have_their_turns",
+    ),
+    Mistake(
+        "11", "service/http/guard.py",
+        'self.service.limits.check("bodies", self.large + body.size - body.counted)', "pass",
+        f"{LIMITS}::test_large_bodies_share_their_memory",
+    ),
+    Mistake(
+        "11", "service/run.py", "min(untrusted,", "max(untrusted,",
+        "tests/service/test_service_connections.py::test_the_oldest_connection_without_a_token_makes_room",
     ),
     Mistake(
         "12", "service/storage/log.py", "            path.chmod(0o600)  # written", "            pass  # written",
@@ -197,6 +219,14 @@ MISTAKES = [
         f"{DAMAGE}::test_a_log_that_is_older_than_the_state_is_refused",
     ),
     Mistake(
+        "15", "service/storage/tokens.py", "except sqlite3.Error as error:", "except MemoryError as error:",
+        f"{OUTPUTS}::test_databases_that_cannot_be_used",
+    ),
+    Mistake(
+        "15", "cli/app.py", 'if type(error).__module__ != "sqlite3":', "if True:",
+        f"{OUTPUTS}::test_databases_that_cannot_be_used",
+    ),
+    Mistake(
         "16", "_core/files.py", "if target.exists() and not target.is_file():", "if False:",
         f"{OUTPUTS}::test_a_device_stays",
     ),
@@ -209,8 +239,30 @@ MISTAKES = [
         f"{PROCESSES}::test_the_learner_has_its_seconds_once",
     ),
     Mistake(
+        "18", "streams/pace.py", "oracles.auto(offers, seed=seed, memory=PROGRAM_BYTES)",
+        "oracles.auto(offers, seed=seed)",
+        "tests/streams/test_streams_growing.py::test_a_stream_has_no_table_that_leaves_no_memory_to_others",
+    ),
+    Mistake(
+        "18", "streams/pace.py", "*tie_rule(run.solver.oracle), memory=PROGRAM_BYTES", "*tie_rule(run.solver.oracle)",
+        "tests/streams/test_streams_growing.py::test_a_stream_has_no_table_that_leaves_no_memory_to_others",
+    ),
+    Mistake(
+        "18", "service/processes/learner.py", "resident_memory() <= MAX_MEMORY", "resident_memory() > 0.0",
+        "tests/service/test_service_turns.py::test_markets_leave_memory_where_it_is_little",
+    ),
+    Mistake(
+        "18", "streams/entropy_follower.py", "self.model.exact_probabilities(offers, max_states)",
+        "self.model.probabilities(offers)",
+        "tests/streams/test_served.py::test_offers_beyond_the_program_count_at_their_worst_until_the_next_refresh",
+    ),
+    Mistake(
         "19", "streams/live.py", "    @locked\n    def observe(", "    def observe(",
         "tests/streams/test_shared_by_threads.py",
+    ),
+    Mistake(
+        "19", "streams/live.py", "vars(self).update(state, lock=RLock())", "vars(self).update(state)",
+        "tests/streams/test_shared_by_threads.py::test_a_copy_of_a_live_model_has_a_lock_of_its_own",
     ),
     Mistake(
         "20", "service/storage/tokens.py", ' or name in (".", "..")', "",

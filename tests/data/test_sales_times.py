@@ -89,3 +89,16 @@ def test_wrong_options_about_times_are_named(options: dict[str, Any], message: s
     sales, _ = as_tables([(0, "pie"), (48, "pie")])
     with pytest.raises(ValueError, match=message.replace("(", r"\(").replace("...", r"\.\.\.")):
         rs.read_sales(sales, STOCK, **options)
+
+
+def test_an_offer_that_nobody_bought_from_counts() -> None:
+    sales = pd.DataFrame([("2026-03-05 00:00", "pie")], columns=["time", "item"])
+    visits = pd.DataFrame([("2026-03-05 00:00", 3), ("2026-03-25 00:00", 4)], columns=["time", "count"])
+    found = rs.read_sales(sales, STOCK, visits=visits)
+    assert found.account is not None
+    assert found.counts.tallies.sum() == 7
+    assert found.counts.assortments.n_offers == 2  # from the second one, nobody bought
+    assert (found.account.offers, found.account.offers_before) == (2, 2)
+    one = rs.read_sales(sales, STOCK, visits=visits, max_offers=1).account
+    assert one is not None
+    assert (one.ignored_items, one.offers, one.offers_before) == (("tea",), 1, 2)
