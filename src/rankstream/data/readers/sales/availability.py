@@ -3,8 +3,9 @@
 Sums of sales by state become choices from the offer of each state, coarser where there are too many.
 """
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankstream._core.types import Codes as Numbers
-from rankstream.data.readers.sales.tables import FROM, SalesTable
+from rankstream.data.readers.sales.tables import FOREVER, FROM, SalesTable
 from rankstream.data.readers.sources.database import Connection
 
 FORMS = ("events", "snapshots", "intervals", "offers")
@@ -102,45 +103,36 @@ def form_of(table: SalesTable, database: Connection, asked: str | None) -> str:
 
 
 def stock_changes(database: Connection, table: SalesTable, form: str) -> list[ShelfChange]:
-    """All changes of what is on offer, whatever the form of the log."""
+    """All changes of what is on offer, whatever the form of the log.
+
+    What a snapshot lists is on offer until the next one. Intervals of an item that overlap are one.
+    """
     level = "on_hand" if "on_hand" in table.roles else "available" if "available" in table.roles else "1"
     item = "unnest(offered)" if "offered" in table.roles else "item"
-    rows = f'SELECT coalesce(store, 0) AS place, time, {item} AS item, "to", {level} AS level, n FROM stock'
-    if form == "intervals" or "to" in table.roles:
-        found = database.execute(f'SELECT place, time, item, "to" FROM ({rows}) WHERE level > 0').fetchall()
-        return list(_from_intervals(found))
-    query = f"SELECT place, time, item, arg_max(level, n) > 0 FROM ({rows}) GROUP BY ALL ORDER BY place, time, item"
-    latest = database.execute(query).fetchall()
-    if form == "events":
-        return [ShelfChange(place, time + (not is_on), item, is_on) for place, time, item, is_on in latest]
-    return list(_from_snapshots(latest))
-
-
-def _from_snapshots(rows: Iterable[tuple[int, int, int, bool]]) -> Iterator[ShelfChange]:
-    """The differences between one list of items and the next; what is not listed is not there."""
-    before: set[int] = set()
-    last = None
-    for (place, time), listed in groupby(rows, key=itemgetter(0, 1)):
-        before = before if place == last else set()
-        now, last = {item for _, _, item, is_on in listed if is_on}, place
-        yield from (ShelfChange(place, time + 1, item, available=False) for item in before - now)
-        yield from (ShelfChange(place, time, item) for item in now - before)
-        before = now
-
-
-def _from_intervals(rows: Iterable[tuple[int, int, int, int | None]]) -> Iterator[ShelfChange]:
-    """When the first of an item's intervals begins, and the last of those that overlap ends."""
-    ends: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    for place, start, item, end in rows:
-        ends[place, item].append((start, 1))
-        if end is not None:
-            ends[place, item].append((end + 1, -1))
-    for (place, item), steps in ends.items():
-        number = 0
-        for time, step in sorted(steps, key=lambda pair: (pair[0], -pair[1])):
-            if number + step == (step > 0):  # from 0 to 1, or from 1 to 0
-                yield ShelfChange(place, time, item, step > 0)
-            number += step
+    rows = f'(SELECT coalesce(store, 0) AS place, time, {item} AS item, "to" AS until, {level} AS level, n FROM stock)'
+    spells = f"(SELECT place, item, time, until FROM {rows} WHERE level > 0 AND coalesce(until >= time, true))"
+    if form != "intervals" and "to" not in table.roles:
+        latest = "arg_max(level, n) > 0"
+        if form == "events":
+            found = database.execute(f"SELECT place, time, item, {latest} FROM {rows} GROUP BY ALL").fetchall()
+            return [ShelfChange(place, time + (not is_on), item, is_on) for place, time, item, is_on in found]
+        later = "PARTITION BY place ORDER BY time RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING"
+        spells = (
+            f"(SELECT place, item, time, min(time) OVER ({later}) AS until FROM {rows} GROUP BY place, item, time "
+            f"QUALIFY {latest})"
+        )
+    within = "PARTITION BY place, item ORDER BY time"
+    so_far = f"{within} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    parts = f"SELECT *, time > max(coalesce(until, {FOREVER})) OVER ({so_far}) + 1 AS is_apart FROM {spells}"
+    numbered = f"SELECT *, count(*) FILTER (is_apart) OVER ({within}) AS number FROM ({parts})"
+    changes = []
+    for place, item, start, end in database.execute(
+        f"SELECT place, item, min(time), nullif(max(coalesce(until, {FOREVER})), {FOREVER}) FROM ({numbered}) "
+        "GROUP BY place, item, number"
+    ).fetchall():
+        changes.append(ShelfChange(place, start, item))
+        changes += [] if end is None else [ShelfChange(place, end + 1, item, available=False)]
+    return changes
 
 
 def price_changes(database: Connection, listed: bool, shared: bool) -> list[ShelfChange]:
@@ -148,31 +140,25 @@ def price_changes(database: Connection, listed: bool, shared: bool) -> list[Shel
 
     After the end of a promotion, the last price without an end holds again.
     """
-    changes: list[ShelfChange] = []
-    known: set[int] = set()
-    if listed:
-        rows = database.execute('SELECT coalesce(store, -1), item, time, "to", price FROM prices ORDER BY time, n')
-        lists: dict[tuple[int, int], list[tuple[int, int | None, float]]] = defaultdict(list)
-        for place, item, time, end, price in rows.fetchall():
-            lists[place, item].append((time, end, price))
-            known.add(item)
-        for (place, item), entries in lists.items():
-            for time, end, price in entries:
-                changes.append(ShelfChange(place, time, item, price=price))
-                usual = [
-                    before for start, until, before in entries if until is None and end is not None and start <= end
-                ]
-                if end is not None and usual:
-                    changes.append(ShelfChange(place, end + 1, item, price=usual[-1]))
-    paid = database.execute(
-        f"SELECT place, time, item, price FROM (SELECT {0 if shared else 'coalesce(store, 0)'} AS place, time, item, "
-        "price, lag(price) OVER (PARTITION BY place, item ORDER BY time, n) AS before FROM receipts "
-        "WHERE price IS NOT NULL) WHERE price IS DISTINCT FROM before"
-    )
-    changes += [
-        ShelfChange(place, time, item, price=price) for place, time, item, price in paid.fetchall() if item not in known
+    place = 0 if shared else "coalesce(store, 0)"
+    queries = [
+        f"SELECT {place} AS place, item, time, price FROM receipts WHERE price IS NOT NULL "
+        f"{'AND item NOT IN (SELECT item FROM prices)' * listed} "
+        "QUALIFY price IS DISTINCT FROM lag(price) OVER (PARTITION BY place, item ORDER BY time, n)"
     ]
-    return changes
+    if listed:
+        lists = '(SELECT coalesce(store, -1) AS place, item, time, "to" AS until, price, n FROM prices)'
+        usual = f"(SELECT place, item, time, arg_max(price, n) AS price FROM {lists} WHERE until IS NULL GROUP BY ALL)"
+        queries += [
+            f"SELECT p.place, p.item, until + 1, usual.price FROM {lists} p ASOF JOIN {usual} usual "
+            "ON p.place = usual.place AND p.item = usual.item AND until >= usual.time",
+            f"SELECT place, item, time, price FROM {lists} ORDER BY time, n",
+        ]
+    return [
+        ShelfChange(place, time, item, price=price)
+        for query in queries
+        for place, item, time, price in database.execute(query).fetchall()
+    ]
 
 
 def timeline_of(stock: list[ShelfChange], prices: list[ShelfChange] | None, n_items: int, listing: bool) -> Timeline:
@@ -285,13 +271,15 @@ class StateOffers:
             return []
         order = items_of(reduce(or_, self.masks.values()))
         order = tuple(sorted(order, key=lambda item: (sold.get(item, 0.0), self.names[item])))
-        low, high = sum(item not in sold for item in order), len(order) - 1
-        while low < high:  # offers merge when an item is ignored, so that fewer of them are never more
-            middle = (low + high) // 2
-            self.ignored = sum(1 << item for item in order[:middle])
-            low, high = (low, middle) if self.count() <= most else (middle + 1, high)
-        self.ignored = sum(1 << item for item in order[:low])
-        return sorted(self.names[item] for item in order[:low])
+
+        def fits(number: int) -> bool:
+            self.ignored = sum(1 << item for item in order[:number])
+            return self.count() <= most
+
+        # offers merge when an item is ignored, so that fewer of them are never more
+        number = bisect_left(range(len(order) - 1), True, lo=sum(item not in sold for item in order), key=fits)
+        fits(number)
+        return sorted(self.names[item] for item in order[:number])
 
     def merged(self) -> Iterator[tuple[int, int, int]]:
         """Each state and category, and the first state with the same offer, stock-outs and prices."""

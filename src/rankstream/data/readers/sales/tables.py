@@ -23,6 +23,7 @@ from rankstream.data.readers.times import LOCAL, TEXTS, seconds_of, seconds_sql
 
 SECOND = 1_000_000  # microseconds, the unit of all times of sales
 DAY = 86_400 * SECOND
+FOREVER = 2**62  # microseconds after 1970 that no time reaches
 TIME, END, LABEL, KEY, NUMBER, LEVEL, OFFER = "time", "end", "label", "key", "number", "level", "offer"
 TYPES = {LABEL: "INTEGER", KEY: "UBIGINT", NUMBER: "DOUBLE", LEVEL: "DOUBLE", OFFER: "INTEGER[]"}
 DATE_ONLY = r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}\s*"
