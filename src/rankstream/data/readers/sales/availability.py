@@ -79,8 +79,6 @@ def items_of(mask: int) -> tuple[int, ...]:
 
 def form_of(table: SalesTable, database: Connection, asked: str | None) -> str:
     """Which form a stock log has: by its columns, or by how many items its rows of one time list."""
-    if asked is not None and asked not in FORMS:
-        raise ValueError(f"stock_format is {asked!r}: choose one of {', '.join(map(repr, FORMS))}.")
     roles = table.roles
     if "offered" not in roles and "item" not in roles:
         raise ValueError(f"{table.source.name} names no items: call a column 'item', or 'offered' for whole offers.")
@@ -116,11 +114,10 @@ def stock_changes(database: Connection, table: SalesTable, form: str) -> list[Sh
         if form == "events":
             found = database.execute(f"SELECT place, time, item, {latest} FROM {rows} GROUP BY ALL").fetchall()
             return [ShelfChange(place, time + (not is_on), item, is_on) for place, time, item, is_on in found]
-        later = "PARTITION BY place ORDER BY time RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING"
-        spells = (
-            f"(SELECT place, item, time, min(time) OVER ({later}) AS until FROM {rows} GROUP BY place, item, time "
-            f"QUALIFY {latest})"
-        )
+        until = "lead(time) OVER (PARTITION BY place ORDER BY time) AS until"
+        times = f"(SELECT place, time, {until} FROM {rows} GROUP BY place, time)"
+        listed = f"(SELECT place, item, time FROM {rows} GROUP BY ALL HAVING {latest})"
+        spells = f"(FROM {listed} JOIN {times} USING (place, time))"
     within = "PARTITION BY place, item ORDER BY time"
     so_far = f"{within} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     parts = f"SELECT *, time > max(coalesce(until, {FOREVER})) OVER ({so_far}) + 1 AS is_apart FROM {spells}"

@@ -12,19 +12,20 @@ from rankstream._core.types import Codes as Numbers
 from rankstream._core.types import Vec
 from rankstream.data.readers.groups import slice_spans, slice_sql
 from rankstream.data.readers.problems import MAX_EXAMPLES, BadRecordError, Problems
-from rankstream.data.readers.sales.availability import Timeline
+from rankstream.data.readers.sales.availability import FORMS, Timeline
 from rankstream.data.readers.sales.tables import SECOND, Codes, SalesTable, put_columns
 from rankstream.data.readers.sources.database import Connection
 from rankstream.data.readers.times import Span
 
 HOUR = 3600 * SECOND
-Window = tuple[int | None, int | None]
-CHOICES: dict[str, tuple[str, ...]] = {
+Window = tuple[int, int]
+CHOICES: dict[str, tuple[str | None, ...]] = {
     "conflicts": ("extend", "skip", "stop"),
     "per_receipt": ("units", "first", "weighted", "single"),
     "duplicates": ("drop", "keep"),
     "on_error": ("stop", "skip"),
     "between": ("present", "uncertain", "last sale"),
+    "stock_format": (None, *FORMS),
 }
 KEY = "coalesce(receipt, hash(n))"
 SAME_LINE = "hash(receipt, time, store, item, quantity, price)"
@@ -42,11 +43,12 @@ class SalesRules:
     duplicates: str = "drop"
     on_error: str = "stop"
     between: str = "present"
+    stock_format: str | None = None
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
-                words = ", ".join(map(repr, choices))
+                words = ", ".join(map(repr, filter(None, choices)))
                 raise ValueError(f"{name} is {getattr(self, name)!r}: choose one of {words}.")
 
 
@@ -83,10 +85,7 @@ class Join:
 
     def clean(self, known: Mapping[int, int], window: Window) -> None:
         """Leave out what is no choice: duplicates, returns and cancelled lines, items that nobody offers."""
-        since, until = window
-        outside = [f"time < {since}"] * (since is not None) + [f"time >= {until}"] * (until is not None)
-        if outside:
-            self.database.execute(f"DELETE FROM receipts WHERE {' OR '.join(outside)}")
+        self.database.execute(f"DELETE FROM receipts WHERE time < {window[0]} OR time >= {window[1]}")
         if "receipt" in self.receipts.roles and self.rules.duplicates == "drop":
             again = f"SELECT {SAME_LINE} AS line, min(n) AS first FROM receipts WHERE receipt IS NOT NULL GROUP BY line"
             self.database.execute(f"CREATE TEMP TABLE repeats AS {again} HAVING count(*) > 1")
@@ -181,15 +180,12 @@ class Join:
         )
         return self.query(f"SELECT {keys}, {slice_sql(spans)} AS part, sum(w), {faded} FROM ({rows}) GROUP BY ALL")
 
-    def unknown_time(self, timeline: Timeline) -> float:
+    def unknown_time(self) -> float:
         """The share of the time between the first and the last sale of each place that is before its first offer."""
-        total = unknown = 0
-        for place, first, last in self.query("SELECT place, min(time), max(time) FROM sales GROUP BY place"):
-            times, _ = timeline.of_place(place)
-            begin = int(times[0]) if len(times) else last
-            total += last - first
-            unknown += max(0, min(begin, last) - first)
-        return unknown / total if total else 0.0
+        sold = "(SELECT place, min(time) AS first, max(time) AS last FROM sales GROUP BY place)"
+        known = "(SELECT place, min(t) AS begin FROM spans GROUP BY place)"
+        share = "sum(greatest(0, least(begin, last) - first)) / nullif(sum(last - first), 0)"
+        return float(self.query(f"SELECT coalesce({share}, 0) FROM {sold} LEFT JOIN {known} USING (place)")[0][0])
 
 
 @dataclass
@@ -227,10 +223,9 @@ def visit_periods(database: Connection, has_count: bool, window: Window) -> None
     database.execute(f"CREATE TEMP TABLE counts AS SELECT *, {step} AS step FROM ({rows})")
     usual = f"coalesce((SELECT mode(step) FROM counts), {HOUR})"
     end = f"coalesce(until + 1, time + least(step, {usual}), time + {usual})"
-    within = [f"time >= {window[0]}"] * (window[0] is not None) + [f"time < {window[1]}"] * (window[1] is not None)
     database.execute(
         f"CREATE TEMP TABLE periods AS SELECT store, time AS start, {end} AS until, "
-        f"CAST(round(visits) AS BIGINT) AS visits FROM counts WHERE {' AND '.join(within) or 'true'}"
+        f"CAST(round(visits) AS BIGINT) AS visits FROM counts WHERE time >= {window[0]} AND time < {window[1]}"
     )
     database.execute(
         "CREATE OR REPLACE TEMP TABLE sales AS SELECT s.*, CASE WHEN s.time < p.until THEN p.start END AS period "

@@ -41,7 +41,7 @@ from rankstream.data.readers.sales.join import (
     visit_periods,
 )
 from rankstream.data.readers.sales.sell_outs import date_sell_outs, uncertain_counts
-from rankstream.data.readers.sales.tables import ROLES, SECOND, Codes, SalesTable, check_zone, open_table
+from rankstream.data.readers.sales.tables import FOREVER, ROLES, SECOND, Codes, SalesTable, check_zone, open_table
 from rankstream.data.readers.sources.database import own_database
 from rankstream.data.readers.tallies import Tallies
 from rankstream.data.readers.times import Clock, Span, clock_of, moment_of
@@ -83,11 +83,10 @@ class Shop:
     zone: str | None
     markets: dict[str, str]
     max_offers: int = MAX_OFFERS
-    stock_format: str | None = None
     with_prices: bool = False
     clock: Clock | None = None
     period: str | None = None
-    window: Window = (None, None)
+    window: Window = (-FOREVER, FOREVER)
     rows: dict[str, int] = field(default_factory=dict)
     doubtful: int = 0
 
@@ -138,7 +137,7 @@ class Shop:
                 self.doubtful += doubtful if kind == "receipts" else 0
             self._check_stores(codes)
             join = Join(database, self.tables["receipts"], codes, self.rules, self.problems)
-            form = form_of(self.tables["stock"], database, self.stock_format)
+            form = form_of(self.tables["stock"], database, self.rules.stock_format)
             timeline, masks = self._attach(join, form)
             visits = None
             if "visits" in self.tables:
@@ -185,7 +184,7 @@ class Shop:
         self, join: Join, form: str, timeline: Timeline, masks: dict[int, int], visits: Visits | None
     ) -> Gathered:
         """The outcomes of all sums, without what the rules leave out, and the account."""
-        unknown_time = join.unknown_time(timeline)
+        unknown_time = join.unknown_time()
         join.leave_out("before", "state IS NULL", BEFORE, "sales")
         receipts, several = join.baskets()
         if visits is not None and visits.left:
@@ -273,7 +272,11 @@ class Shop:
     def _notes(self, form: str) -> tuple[str, ...]:
         notes = [note for table in self.tables.values() for note in table.notes]
         stock = self.tables["stock"]
-        if self.stock_format is None and "offered" not in stock.roles and {"on_hand", "available"} & set(stock.roles):
+        if (
+            self.rules.stock_format is None
+            and "offered" not in stock.roles
+            and {"on_hand", "available"} & set(stock.roles)
+        ):
             other = "events" if form == "snapshots" else "snapshots"
             notes.append(f"{stock.source.name} is read as {form}: if that is wrong, set stock_format={other!r}.")
         return tuple(notes)
@@ -298,7 +301,6 @@ def open_shop(
     category: str | None = None,
     columns: Mapping[str, str] | str | None = None,
     rejects: Any = None,
-    stock_format: str | None = None,
     timezone: str | None = None,
     max_offers: int = MAX_OFFERS,
     time_slices: int | None = None,
@@ -327,15 +329,15 @@ def open_shop(
         raise ValueError(
             f"{naive} has times without a zone, and others have one: set it, such as timezone='Europe/Berlin'."
         )
-    ends = (moment_of("since", since), moment_of("until", until))
-    window: Any = tuple(None if end is None else round(end * SECOND) for end in ends)
+    first, last = moment_of("since", since), moment_of("until", until)
+    window = (-FOREVER if first is None else round(first * SECOND), FOREVER if last is None else round(last * SECOND))
     if rules.between == "uncertain" and (given["prices"], how.outside_share, half_life) != (None, None, None):
         raise ValueError("between='uncertain' supports neither prices, outside_share nor half_life: leave them out.")
     if is_paid(given["prices"]) and "price" not in tables["receipts"].roles:
         raise ValueError(f"{tables['receipts'].source.name} has no column 'price': map it with columns='price=...'.")
     return Shop(
         tables, how, rules, problems, timezone, _markets(tables["receipts"], by, category),
-        whole_number("max_offers", max_offers, 1), stock_format, given["prices"] is not None,
+        whole_number("max_offers", max_offers, 1), given["prices"] is not None,
         clock_of(tables["receipts"].source.name, tables["receipts"].roles["time"], time_slices, None, half_life),
         period_of(period), window,
     )  # fmt: skip
