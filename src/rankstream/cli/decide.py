@@ -171,10 +171,8 @@ def losses_text(losses: "LostSales", late: "Reading", currency: str) -> str:
     """Say what stock-outs cost, as a table with a line for each item."""
     days, share = period_of(late.times), 100 * losses.met / losses.customers
     when, money = f", {days}" if days else "", f" Money is in {currency}." if currency else ""
-    found = (
-        f"{round(losses.met):,} of {round(losses.customers):,} choices ({share:.1f} %) were made while an item was out"
-    )
-    lines = [f"{found} of stock{when}.{money}", losses.table()]
+    met = f"{round(losses.met):,} of {round(losses.customers):,} choices ({share:.1f} %)"
+    lines = [f"{met} were made while an item was out of stock{when}.{money}", losses.table()]
     lines += [] if losses.total.low is None else ["In brackets: 95 % intervals from refits."]
     lines.append(
         "Units are what an item would have sold; money is net of what was bought instead, so it may be below 0."

@@ -69,7 +69,7 @@ def _counted_sales(data: Path, by: list[str], reading: "ReadingOptions") -> "tup
     from rankstream.data.readers.sales.shop import open_shop
 
     options = reading.arguments()
-    tables = {"receipts": data, **{name: options.pop(name) for name in ("stock", "visits", "prices")}}
+    tables = {"receipts": data, **{name: options.pop(name, None) for name in ("stock", "visits", "prices")}}
     return open_shop(tables, by=by, **options).tallies()
 
 

@@ -63,9 +63,9 @@ SALES = (
 """Options for receipts, saved with a model if they were given."""
 SALES_ARGUMENTS = (
     *("columns", "no_choice", "outside_share", "separator", "encoding", "sheet", "decimal", "dates"),
-    *("price_levels", "on_error", "rejects"),
+    *("price_levels", "on_error", "rejects", "prices", *(name for name in SALES if name != "price_list")),
 )
-"""Arguments of ``read_sales`` that ``read`` has as well."""
+"""Arguments of ``read_sales``."""
 SHELL_NAMES = {"prices": "price_columns"}
 """Arguments of the library whose options have other names."""
 
@@ -163,9 +163,8 @@ class ReadingOptions:
         named["partitions"] = [name.strip() for name in self.partitions.split(",")] if self.partitions else ()
         if self.stock is None:
             return named
-        named = {name: value for name, value in named.items() if name in SALES_ARGUMENTS and value is not None}
-        named |= {name: getattr(self, name) for name in SALES[3:] if getattr(self, name) is not None}
-        return named | {"stock": self.stock, "visits": self.visits, "prices": self.price_list}
+        given = vars(self) | named | {"prices": self.price_list}
+        return {name: given[name] for name in SALES_ARGUMENTS if given[name] is not None}
 
     def _read_sales(self, path: Path, more: dict[str, Any]) -> "Reading":
         from rankstream.data.readers import read_sales

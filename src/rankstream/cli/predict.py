@@ -60,13 +60,10 @@ def predict(
     loaded = load_model(model)
     texts = (offer or []) if offers is None else read_offers(offers)
     wanted = [offer_in(text, loaded) for text in texts]
-    predictions: list[dict[Label, Any]]
+    predictions: list[dict[Label, Any]] = [loaded.predict(items, forced=forced) for items in wanted]
     if interval is not None:
         number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
-    many = None if interval is None else refitted(loaded, data, reading, replicates, seed)
-    if interval is None or many is None:
-        predictions = [loaded.predict(items, forced=forced) for items in wanted]
-    else:
+        many: Any = refitted(loaded, data, reading, replicates, seed)
         predictions = [many.predict(items, interval, forced=forced) for items in wanted]
     contents = [prediction_to_json(loaded, *pair) for pair in zip(wanted, predictions, strict=True)]
     if wide is not None and data is not None:

@@ -1,5 +1,6 @@
 """The command ``rankstream show``: describe a saved model."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,9 +71,17 @@ def sold_out(model: "Model", data: Path | None, reading: ReadingOptions) -> list
 def sell_out_table(rows: list[dict[str, Any]]) -> str:
     """Return a line for each time that an item sold out between two snapshots."""
     lines = [("store", "item", *ENDS), *([str(cell) for cell in row.values()] for row in rows)]
-    widths = [max(cell_len(line[place]) for line in lines) for place in range(len(lines[0]))]
-    table = ["  ".join(set_cell_size(cell, width) for cell, width in zip(line, widths, strict=True)) for line in lines]
-    return "\n".join([*map(str.rstrip, table), "90 % of sell-outs are expected between earliest and latest."])
+    return "\n".join([*aligned(lines), "90 % of sell-outs are expected between earliest and latest."])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table, whose columns are as wide as their widest cell.
+
+    >>> aligned([("item", "share"), ("tea", "5 %")])
+    ['item  share', 'tea   5 %']
+    """
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows]
 
 
 def describe_model(model: "Model", top: int, many: "Bootstrap | None" = None) -> dict[str, Any]:
@@ -118,11 +127,7 @@ def as_text(content: dict[str, Any]) -> str:
         parts = [(name, share) for name, share in list(goes.items())[:3] if share > 0]
         gains = ", ".join(_gain(name, share, row.get("gains_intervals")) for name, share in parts)
         rows.append((shown(row["item"]), f"{100 * row['share']:.1f} %{ends_of(row)}", gains))
-    first, second = (max(cell_len(row[place]) for row in rows) for place in (0, 1))
-    lines += [
-        "",
-        *(f"{set_cell_size(item, first)}  {share:<{second}}  {gains}".rstrip() for item, share, gains in rows),
-    ]
+    lines += ["", *aligned(rows)]
     if content["replicates"] and any(row[2].count("(") for row in rows):
         lines.append("In parentheses: the interval starts at 0, so this gain may be chance.")
     if not content["replicates"]:

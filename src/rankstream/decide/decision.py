@@ -1,7 +1,7 @@
 """Decision: an offer with its value, its proof, and the reasons for it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -134,20 +134,12 @@ class Decision:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
-        content: dict[str, Any] = {
-            "offer": [str(item) for item in self.offer],
-            "value": self.value,
-            "overestimate": self.overestimate,
-            "expected": self.expected,
-            "bound": self.bound,
-            "proven": self.proven,
-            "engine": self.engine,
-            "runners_up": [
-                {"offer": [str(i) for i in runner.offer], "value": runner.value} for runner in self.runners_up
-            ],
-            "shares": {str(item): share for item, share in self.shares.items()},
-            "seconds": self.seconds,
-        }
+        names = ("value", "overestimate", "expected", "bound", "proven", "engine")
+        content: dict[str, Any] = {"offer": list(map(str, self.offer))}
+        content |= {name: getattr(self, name) for name in names}
+        content["runners_up"] = [{"offer": list(map(str, one.offer)), "value": one.value} for one in self.runners_up]
+        content["shares"] = {str(item): share for item, share in self.shares.items()}
+        content["seconds"] = self.seconds
         if self.problem.levels is not None:
             content["prices"] = {str(item): price for item, price in self.prices.items()}
         if self.knows_sizes:
@@ -155,8 +147,7 @@ class Decision:
         if self.interval is not None:
             content["interval"] = list(self.interval)
         if self.lead is not None:
-            lead = self.lead
-            content["lead"] = {"value": lead.value, "low": lead.low, "high": lead.high, "is_noise": lead.is_noise}
+            content["lead"] = asdict(self.lead) | {"is_noise": self.lead.is_noise}
         if self.context is not None:
             content["context"] = self.context.to_json()
         return content

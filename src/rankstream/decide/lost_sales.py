@@ -125,8 +125,7 @@ def lost_sales(
         many = counts if isinstance(counts, Bootstrap) else bootstrap_of(model, counts, seed)
         _, low, high = many.bounds_of(measure, interval, -np.inf, np.inf)
         values = np.column_stack([values, low[1::2], high[1::2]])
-    losses = values.tolist()
-    *each, total = (ItemLoss(*row) for row in losses)
+    *each, total = (ItemLoss(*row) for row in values.tolist())
     order = sorted(zip(items, each, strict=True), key=lambda pair: -pair[1].money)
     return LostSales(total, dict(order), met_customers, customers)
 

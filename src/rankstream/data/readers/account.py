@@ -128,10 +128,9 @@ class Account:
             part = 100 * self.several / max(1, self.receipts)
             lines.append(f"{part:.1f} % of {plural(self.receipts, 'receipt')} have more than one unit: {counted}.")
         if self.doubtful_times:
-            hours = (
-                f"{plural(self.doubtful_times, 'row')} of receipts are in an hour that a clock change repeats or skips"
-            )
-            lines.append(f"{hours}: the first was taken.")
+            doubtful = plural(self.doubtful_times, "row")
+            hour = "an hour that a clock change repeats or skips"
+            lines.append(f"{doubtful} of receipts are in {hour}: the first was taken.")
         if self.unknown_time > 0.0:
             lines.append(f"{100 * self.unknown_time:.1f} % of the time of sales has no known offer.")
         if self.ignored_items:

@@ -93,7 +93,11 @@ def fit_shrunk_logit(counts: ChoiceCounts) -> LogitModel:
     for _ in range(MAX_VARIANCE_ROUNDS):
         utility, taken, climbed = _climb(utility, offered, chosen, deviation / variance)
         steps += taken
-        before, variance = variance, _prior_variance(utility, offered, chosen.sum(axis=1), deviation, variance)
+        _, curvature = _curvature(utility, offered, chosen.sum(axis=1))
+        posterior = float(np.trace(deviation @ np.linalg.inv(curvature + deviation / variance)))
+        effects = float(np.trace(deviation)) - posterior / variance
+        squares = float(utility @ deviation @ utility)
+        before, variance = variance, (squares + PRIOR_SQUARES) / (effects + PRIOR_EFFECTS)
         if converged := climbed and abs(variance - before) <= VARIANCE_TOLERANCE * before:
             break
     return _model(data, utility, steps, converged)
@@ -196,14 +200,6 @@ def _curvature(utility: Vec, offered: Vec, shown: Vec) -> tuple[Vec, Vec]:
     expected = shown @ shares
     curvature = np.diag(expected) - (shares * shown[:, None]).T @ shares
     return expected, curvature + np.outer(expected, expected) / expected.sum()
-
-
-def _prior_variance(utility: Vec, offered: Vec, shown: Vec, deviation: Vec, variance: float) -> float:
-    """Return the next variance of the fixed point."""
-    _, curvature = _curvature(utility, offered, shown)
-    posterior = float(np.trace(deviation @ np.linalg.inv(curvature + deviation / variance)))
-    effective = float(np.trace(deviation)) - posterior / variance
-    return (float(utility @ deviation @ utility) + PRIOR_SQUARES) / (effective + PRIOR_EFFECTS)
 
 
 def _model(data: ChoiceCounts, utility: Vec, steps: int, converged: bool) -> LogitModel:

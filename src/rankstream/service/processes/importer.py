@@ -199,9 +199,8 @@ def read_choices(path: Path, by: list[str], options: dict[str, Any]) -> Reading:
     """Read a file of choices, or of sales where the options name a stock log."""
     levels = options.pop("price_levels", None)
     options |= {} if levels is None else {"price_levels": PriceLevels(levels) if isinstance(levels, dict) else levels}
-    if "stock" in options:
-        return read_sales(path, time_slices=None if by else TIME_SLICES, by=by, **options)
-    return read(path, time_slices=None if by else TIME_SLICES, by=by, **options)
+    reader: Any = read_sales if "stock" in options else read
+    return reader(path, time_slices=None if by else TIME_SLICES, by=by, **options)  # type: ignore[no-any-return]
 
 
 def read_markets(path: Path, market: str, by: list[str], options: dict[str, Any]) -> list[Part]:
