@@ -59,7 +59,8 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
     text = shown(folder, "max-entropy.json")
     about = rs.load_model(folder / "max-entropy.json").about["prediction"]
     heaviest = max(about["weights"], key=lambda name: about["weights"][name])
-    assert f"weighted by accuracy on held-out offers: {heaviest} {100 * about['weights'][heaviest]:.0f} %" in text
+    named = f"{heaviest.replace(' classes', ' latent classes')} {100 * about['weights'][heaviest]:.0f} %"
+    assert f"weighted by accuracy on held-out offers: {named}" in text
     best = max(about["held_out_log_likelihood"].values())
     assert f"is {best:,.1f} above a uniform guess" in text
     assert "Adjustment to your data: " in text
@@ -76,7 +77,7 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
         ),
         (
             {"trust": None, "held_out_by_trust": {"none": 0.0, "300": -1.5}},
-            "none, the best on held-out offers and choices; next was 300, 1.5 lower",
+            "none, the best on held-out offers and choices; next best was 300, 1.5 lower",
         ),
         ({"trust": 30.0, "approximate": True}, "so rankings were sampled."),
         (

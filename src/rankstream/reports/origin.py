@@ -44,7 +44,7 @@ def prediction_lines(about: dict[str, Any]) -> list[str]:
     if weights and scores:
         parts = sorted(weights.items(), key=lambda pair: -pair[1])
         named = "; ".join(f"{shown(name)} {100 * weight:.0f} %" for name, weight in parts)
-        lines.append(f"Unseen offers are predicted by a mixture, weighted by accuracy on held-out offers: {named}.")
+        lines.append(f"Unseen offers are predicted by base models, weighted by accuracy on held-out offers: {named}.")
     elif weights:
         many = f"{len(weights)} kinds of models in equal parts" if len(weights) > 1 else shown(next(iter(weights)))
         lines.append(f"Unseen offers are predicted by {many}: there are too few offers to hold any out.")
@@ -58,7 +58,7 @@ def prediction_lines(about: dict[str, Any]) -> list[str]:
         )
     if found.get("approximate") is True:
         lines.append("There are too many offers for an exact fit, so rankings were sampled.")
-    return [*lines, *_adjustment(found)]
+    return [*(line.replace(" classes", " latent classes") for line in lines), *_adjustment(found)]
 
 
 def _adjustment(found: dict[str, Any]) -> list[str]:
@@ -73,8 +73,8 @@ def _adjustment(found: dict[str, Any]) -> list[str]:
         return []
     others = sorted((score, name) for name, score in tried.items() if score < 0.0)
     if others:
-        next_best = f"{shown(others[-1][1])}, {-others[-1][0]:.1f} lower in log-likelihood"
-        what += f", the best on held-out offers and choices; next was {next_best}"
+        name, less = shown(others[-1][1]).replace("none", "no adjustment"), -others[-1][0]
+        what += f", the best on held-out offers and choices; next best was {name}, {less:.1f} lower in log-likelihood"
     return [f"{what}."]
 
 

@@ -95,7 +95,7 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
     if around is None or around.present is None:
         return Section("advice", "What to do", (*warnings, f"According to the model, {value}: {named(found.offer)}."))
     sentences = [*warnings, f"According to the model, today's offer earns {units.per(around.present_value)}; {value}."]
-    sentences.append(f"Today's offer: {named(around.present)}.")
+    today = f"Today's offer: {named(around.present)}."  # last: what precedes it is about the best offer
     rows = [
         (ACTIONS[change.kind], change.words, units.change(change.gain), _sure(change.gain, change.interval, units))
         for change in around.changes
@@ -108,13 +108,13 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
         sentences.insert(0, f"The best offer earns {gain} than today's: {sure}.")
     if not rows:
         sentences.insert(0, "No change was found that earns more: keep today's offer.")
-        return Section("advice", "What to do", tuple(sentences))
+        return Section("advice", "What to do", (*sentences, today))
     if around.nearness is not None:
         far = "It is far from anything in the data: try it in one store first, or start with one change."
         sentences += [around.nearness.words, *([far] if around.nearness.is_extrapolation else [])]
     head = ("action", "what to change", f"gain per {units.customers:,} customers", "certainty")
     return Section(
-        "advice", "What to do", tuple(sentences), (TableBlock("Gains against today's offer", head, rows, 2),)
+        "advice", "What to do", (*sentences, today), (TableBlock("Gains against today's offer", head, rows, 2),)
     )
 
 

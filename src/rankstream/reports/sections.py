@@ -92,7 +92,7 @@ def types_section(
         parts.append(TableBlock("The largest types by all of their choices", ("from first to last", "share"), whole))
     words = "A type is what customers would take first, and what they would take if that were not on offer."
     if nothing is not None:
-        words += f" ({nothing}) as second choice means that they would rather buy nothing than another item."
+        words += f" ({nothing}) marks where they would rather buy nothing than any other item."
     return Section("types", "Who the customers are", (words, *at_usual(model)), tuple(parts))
 
 
