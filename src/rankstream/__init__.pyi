@@ -37,7 +37,6 @@ from .estimation.estimate import Estimate as Estimate
 from .estimation.estimate import estimate as estimate
 from .estimation.estimator import RankingEstimator as RankingEstimator
 from .estimation.intervals import Bootstrap as Bootstrap
-from .estimation.intervals import predict_interval as predict_interval
 from .estimation.many.results import Markets as Markets
 from .estimation.many.run import estimate_many as estimate_many
 from .estimation.uncertain import availability as availability

@@ -11,7 +11,7 @@ from rankstream import Assortments, ChoiceCounts, RankingEstimator, RankingModel
 from rankstream.data import simulate
 from rankstream.data.decay import DecayingCounts, WindowCounts
 from rankstream.estimation import intervals
-from rankstream.estimation.intervals import Bootstrap, predict_interval
+from rankstream.estimation.intervals import Bootstrap
 from rankstream.estimation.methods import Logit, MaxEntropy, Method, Nearest
 from rankstream.estimation.misfit import resample
 from rankstream.models.entropy import fit as entropy
@@ -227,11 +227,6 @@ def test_progress_is_told() -> None:
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_one_call_does_it() -> None:
-    found = predict_interval(some(), ("tea", "no"), 0.9, replicates=4, seed=5)
-    assert found == Bootstrap(some(), replicates=4, seed=5).predict(("tea", "no"), 0.9)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -252,7 +247,7 @@ def test_bad_questions_are_named() -> None:
     with pytest.raises(ValueError, match="soup"):
         found.predict(("soup", "no"))
     with pytest.raises(ValueError, match="interval is 0"):
-        predict_interval(some(), ("tea", "no"), 0)
+        found.predict(("tea", "no"), 0)
 
 
 def test_weights_that_nobody_knows_are_refused() -> None:

@@ -266,14 +266,11 @@ class Bootstrap:
         single = offer if isinstance(offer, Mapping) else as_offer("The offer", offer)
         added = None if forced else missing_no_choice(self.model, single)
         if isinstance(single, Mapping):
-            return self.predict_at(single if added is None else {**single, added: None}, interval)
+            priced = single if added is None else {**single, added: None}
+            around = nearby_offers(require_levels(self.model), self.model.items, priced)
+            return dict(zip(around.items, self._shares(around, interval), strict=True))
         single = single if added is None else (*single, added)
         return dict(zip(single, _shares(self.bounds(Assortments([single]), interval)), strict=True))
-
-    def predict_at(self, offer: Mapping[Any, Any], interval: float = 0.95) -> dict[Label, Share]:
-        """Return the shares of an offer of items at prices, by item, with intervals."""
-        around = nearby_offers(require_levels(self.model), self.model.items, offer)
-        return dict(zip(around.items, self._shares(around, interval), strict=True))
 
     def demand(self, item: Label, others: Mapping[Any, Any], interval: float = 0.95) -> dict[float, Share]:
         """Return the share of an item at each of its price levels beside others, with the ends of its interval."""
@@ -283,7 +280,7 @@ class Bootstrap:
     def willingness(self, item: Label, price: Any, no_choice: Label | None = None, interval: float = 0.95) -> Share:
         """Return the share of customers for whom an item at a price beats leaving, with the ends of its interval."""
         leave = getattr(self.model, "no_choice", None) if no_choice is None else no_choice
-        return self.predict_at(leaving_offer(self.model, item, price, leave), interval)[item]
+        return self.predict(leaving_offer(self.model, item, price, leave), interval, forced=True)[item]
 
     def elasticities(self, offer: Mapping[Any, Any], interval: float = 0.95) -> Elasticities:
         """Return arc elasticities of an offer, own and cross, with intervals."""
@@ -301,42 +298,6 @@ class Bootstrap:
 
     def __repr__(self) -> str:
         return f"Bootstrap({len(self.models)} replicates of a {type(self.model).__name__})"
-
-
-def predict_interval(
-    counts: ChoiceCounts,
-    offer: Iterable[Label],
-    interval: float = 0.95,
-    method: str | Method = "auto",
-    replicates: int = 100,
-    seed: int = 0,
-) -> dict[Label, Share]:
-    """Predict the shares of one offer with intervals. For several offers, keep a ``Bootstrap``.
-
-    Parameters
-    ----------
-    counts : ChoiceCounts
-        Whole choices that all count the same.
-    offer : items
-        The offer to predict, whether it occurs in the counts or not.
-    interval : float
-        Confidence level, above 0 and below 1.
-    method : str or settings
-        As for ``estimate``.
-    replicates : int
-        Number of refits, at least 2.
-    seed : int
-        Seed of the simulated choices and of the method.
-
-    Examples
-    --------
-    >>> counts = ChoiceCounts(Assortments([("tea", "no"), ("pie", "no")]), [70, 30, 40, 60])
-    >>> tea = predict_interval(counts, ("tea", "no"), method="mnl", replicates=20)["tea"]
-    >>> 0.5 < tea.low < tea.share < tea.high < 0.9
-    True
-    """
-    number_between("interval", interval, 1e-6, 1.0 - 1e-6)
-    return Bootstrap(counts, method, replicates, seed).predict(offer, interval)
 
 
 def _shares(ends: Iterable[Vec]) -> list[Share]:
