@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from brute import ProvenFit
 from milp_oracle import MilpOracle
 from rankstream import Assortments, ChoiceCounts, estimate, methods, oracles, rationality, revenue_range, simulate
 from rankstream._core.watch import Deadline, Watch, unwatched
 from rankstream.columns.corrective import ColumnSearch, Goal, run_search
-from rankstream.columns.data import ColumnFinder, ProvenFit
+from rankstream.columns.data import ColumnFinder
 from rankstream.columns.mle import fit_mle
 from rankstream.distances import L1
 from revenue_approximations import revenue_by_relaxation, revenue_by_sampling
@@ -58,7 +59,7 @@ def nearest_in_l1(counts: ChoiceCounts, oracle: Any = oracles.auto, watch: Watch
     master = run_search(search, norm.offer_weights)
     bounds, model = search.certificate(master), search.result(master).model
     seconds = search.seconds | {"start": begun - start, "total": time.perf_counter() - start}
-    return ProvenFit(model, bounds.upper, bounds.lower, search.converged, search.rounds, len(model.weights), seconds)
+    return ProvenFit(model, bounds.upper, bounds.lower, search.converged, search.rounds, seconds)
 
 
 def frank_wolfe(counts: ChoiceCounts, loss: str, gap: float) -> ProvenFit:
@@ -68,8 +69,7 @@ def frank_wolfe(counts: ChoiceCounts, loss: str, gap: float) -> ProvenFit:
     found = estimate(counts, method=settings)
     seconds = {"start": 0.0, "master": 0.0, "pricing": 0.0, "total": time.perf_counter() - start}
     ends = found.certificate
-    size = len(found.model.weights)
-    return ProvenFit(found.model, ends.upper, ends.lower, found.converged, found.rounds, size, seconds)
+    return ProvenFit(found.model, ends.upper, ends.lower, found.converged, found.rounds, seconds)
 
 
 def against_milp(name: str, fit: Callable[..., Any], limit: float, **options: Any) -> None:

@@ -18,6 +18,22 @@ EXACT = ("l1", "l2", "linf", "max-difference", "squared-l2", "squares")
 """Where a linear program or least squares find the least value; others are approached from above."""
 
 
+class ProvenFit(NamedTuple):
+    """A fit of any kind as ``fit_mle`` answers: its loss ``value``, and a proven lower ``bound`` on any loss."""
+
+    model: Any
+    value: float
+    bound: float
+    proven: bool
+    iterations: int
+    seconds: dict[str, float]
+
+    @property
+    def gap(self) -> float:
+        """How far the value can be from the minimum."""
+        return self.value - self.bound
+
+
 class Problem(NamedTuple):
     """Offers with their frequencies, what each offer weighs, and how often it was made."""
 

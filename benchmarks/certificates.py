@@ -25,7 +25,6 @@ from doors import Claim, market
 from milp_oracle import MilpOracle
 from rankstream._core.types import Vec
 from rankstream.columns.corrective import fit_nearest
-from rankstream.columns.data import ProvenFit
 from rankstream.columns.mle import fit_mle
 from rankstream.models.entropy.fit import fit_max_entropy
 from rankstream.models.entropy.ranking_laws import plackett_luce
@@ -56,9 +55,7 @@ def by_baseline(random: Random) -> Iterator[Claim]:
         distance = rs.distances.make(name, one.counts.assortments, weights=weights)
         near = fit_nearest(one.counts.assortments, one.counts, distance, tolerance=1e-7, max_rounds=rounds)
         ends = near.certificate
-        fit: Any = ProvenFit(
-            near.model, ends.upper, ends.lower, near.converged, near.rounds, len(near.model.weights), {}
-        )
+        fit: Any = brute.ProvenFit(near.model, ends.upper, ends.lower, near.converged, near.rounds, {})
     else:
         name, given = "squares", brute.problem(one.offers, one.tallies)
         settings = rs.methods.PrimalDual(
@@ -67,7 +64,7 @@ def by_baseline(random: Random) -> Iterator[Claim]:
         plain = rs.estimate(one.counts, method=settings)
         scale = 2.0 / int((one.counts.totals > 0.0).sum())  # its distance is half the squares, times the offers
         ends = plain.certificate
-        fit = ProvenFit(plain.model, scale * ends.upper, scale * ends.lower, plain.converged, plain.rounds, 0, {})
+        fit = brute.ProvenFit(plain.model, scale * ends.upper, scale * ends.lower, plain.converged, plain.rounds, {})
     yield proven(fit, str(name), given, one.corners(given))
 
 

@@ -25,7 +25,7 @@ from rankstream import (
 from rankstream._core.types import Vec
 from rankstream._core.watch import Deadline
 from rankstream.columns.corrective import ColumnSearch, Goal, fit_nearest
-from rankstream.columns.data import ProvenFit, observe
+from rankstream.columns.data import observe
 from rankstream.columns.master import Ball, ball
 from rankstream.columns.mle import KullbackLeibler, _Interior, fit_mle
 from rankstream.columns.plausible import End, PlausibleModels
@@ -56,16 +56,16 @@ class Modest:
         return Answer(found.ranking, found.value, found.value - self.short)
 
 
-def fit_norm(norm: str, weighted: bool, rounds: int, make: Any) -> ProvenFit:
+def fit_norm(norm: str, weighted: bool, rounds: int, make: Any) -> brute.ProvenFit:
     """The nearest model, as the other fits answer."""
     distance = distances.make(norm, OFFERS, weights=distances.observation_weights(COUNTS) if weighted else None)
     oracle = None if make is None else make(OFFERS)
     fit = fit_nearest(OFFERS, COUNTS, distance, oracle, tolerance=1e-7, max_rounds=rounds)
     bounds = fit.certificate
-    return ProvenFit(fit.model, bounds.upper, bounds.lower, fit.converged, fit.rounds, len(fit.model.weights), {})
+    return brute.ProvenFit(fit.model, bounds.upper, bounds.lower, fit.converged, fit.rounds, {})
 
 
-def fit_squares(rounds: int, make: Any) -> ProvenFit:
+def fit_squares(rounds: int, make: Any) -> brute.ProvenFit:
     """Frank-Wolfe; its distance is half the squares, each offer weighted by its share times their number."""
     oracle = None if make is None else make(OFFERS)
     settings = methods.PrimalDual(
@@ -73,7 +73,7 @@ def fit_squares(rounds: int, make: Any) -> ProvenFit:
     )
     fit = estimate(COUNTS, method=settings)
     upper, lower = (2.0 * end / OFFERS.n_offers for end in (fit.certificate.upper, fit.certificate.lower))
-    return ProvenFit(fit.model, upper, lower, fit.converged, fit.rounds, len(fit.model.weights), {})
+    return brute.ProvenFit(fit.model, upper, lower, fit.converged, fit.rounds, {})
 
 
 FITS: dict[str, tuple[str, brute.Problem, Any]] = {

@@ -10,7 +10,7 @@ from scipy.stats import t as student_t
 from rankstream import Assortments, ChoiceCounts, RankingModel, plots
 from rankstream.data import simulate
 from rankstream.data.observations import splits
-from rankstream.evaluate import MODELS, compare, score
+from rankstream.evaluate.compare import MODELS, compare, score
 from rankstream.evaluate.comparison import Comparison, Row, Score, ranked, standard_error, student
 from rankstream.models.entropy.fit import fit_max_entropy
 from rankstream.models.parametric.latent_class import fit_latent_class

@@ -252,24 +252,3 @@ class Limits:
     max_rounds: int = 10_000
     budget: float = np.inf
     watch: Watch = unwatched
-
-
-@dataclass(frozen=True, eq=False)
-class ProvenFit:
-    """A model, its loss ``value``, and a proven lower ``bound`` on the loss of any distribution over rankings.
-
-    ``proven`` is whether their gap is within the tolerance; ``seconds`` times the parts of the search.
-    """
-
-    model: RankingModel
-    value: float
-    bound: float
-    proven: bool
-    iterations: int
-    columns: int
-    seconds: dict[str, float]
-
-    @property
-    def gap(self) -> float:
-        """How far the value can be from the minimum."""
-        return self.value - self.bound

@@ -12,8 +12,9 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Watch, unwatched
-from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, ProvenFit, observe, on_top
+from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, observe, on_top
 from rankstream.data.counts import ChoiceCounts
+from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Ties
 
 CENTRING = 0.2  # target of the barrier as a share of the proven gap; benchmarks/baselines.py times the fits
@@ -192,13 +193,26 @@ def _longest(values: Vec, move: Vec) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class MaximumLikelihood(ProvenFit):
-    """The most likely model; ``value`` is its divergence from the data in nats per observation.
+class MaximumLikelihood:
+    """The most likely model: its divergence ``value`` from the data in nats per observation, and a proven ``bound``.
 
-    ``log_likelihood`` is that of all observations; no model's is more than ``observations * gap`` higher.
+    No distribution over rankings has a smaller divergence than that; ``proven`` is whether their gap is within the
+    tolerance. ``log_likelihood`` is that of all observations; no model's is more than ``observations * gap`` higher.
+    ``seconds`` times the parts of the search.
     """
 
+    model: RankingModel
+    value: float
+    bound: float
+    proven: bool
+    iterations: int
+    seconds: dict[str, float]
     log_likelihood: float
+
+    @property
+    def gap(self) -> float:
+        """How far the value can be from the minimum."""
+        return self.value - self.bound
 
 
 def fit_mle(
@@ -257,4 +271,4 @@ def fit_mle(
     height = float(observed.totals.sum() * (observed.shares[loss.places] @ np.log(point[loss.places])))
     seconds = interior.seconds | {"start": begun - started, "total": perf_counter() - started}
     model, proven = observed.model(orders, weights, ties, seed), value - bound <= tolerance
-    return MaximumLikelihood(model, value, bound, proven, iterations, len(orders), seconds, log_likelihood=height)
+    return MaximumLikelihood(model, value, bound, proven, iterations, seconds, log_likelihood=height)

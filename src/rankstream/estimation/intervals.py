@@ -279,8 +279,7 @@ class Bootstrap:
 
     def willingness(self, item: Label, price: Any, no_choice: Label | None = None, interval: float = 0.95) -> Share:
         """Return the share of customers for whom an item at a price beats leaving, with the ends of its interval."""
-        leave = getattr(self.model, "no_choice", None) if no_choice is None else no_choice
-        return self.predict(leaving_offer(self.model, item, price, leave), interval, forced=True)[item]
+        return self.predict(leaving_offer(self.model, item, price, no_choice), interval, forced=True)[item]
 
     def elasticities(self, offer: Mapping[Any, Any], interval: float = 0.95) -> Elasticities:
         """Return arc elasticities of an offer, own and cross, with intervals."""

@@ -196,8 +196,6 @@ def make_solver(
     """Create a solver from names or objects."""
     if not isinstance(assortments, Assortments):
         raise ValueError(f"The assortments must be an Assortments, not {type(assortments).__name__}.")
-    if learner == "fully-corrective":
-        raise ValueError(f"The learner {learner!r} does not work round by round: use it with estimate.")
     if oracle is None:
         oracle = oracles.auto(assortments, ties, whole_number("seed", seed))
     if not hasattr(oracle, "cheapest"):

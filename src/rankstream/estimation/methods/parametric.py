@@ -54,7 +54,7 @@ class Logit(_FittedMethod):
     max_rounds: int = 200
 
     def _model(self, task: Task) -> Fitted:
-        return mnl.fit_mnl(task.counts, smoothing=self.smoothing, max_rounds=self.max_rounds, seed=task.seed)
+        return mnl.fit_mnl(task.counts, smoothing=self.smoothing, max_rounds=self.max_rounds)
 
 
 @dataclass(frozen=True, kw_only=True)

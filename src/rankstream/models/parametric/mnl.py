@@ -46,13 +46,13 @@ class LogitModel(Fitted):
         return plackett_luce_orders(np.tile(self.attraction, (size, 1)), random)
 
 
-def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: int = 200, seed: int = 0) -> LogitModel:
+def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: int = 200) -> LogitModel:
     """Fit the maximum-likelihood logit, by Newton steps on the tallies; time does not grow with the observations.
 
     The optimum exists only if no group of items always beats the others. So every item also gets ``smoothing``
     imaginary choices from an offer of all items: an item without choices keeps a small attraction, and one that was
     never offered counts as average. Half a choice makes no difference with many data and predicts better with few;
-    1e-6 is maximum likelihood. Nothing is random; ``seed`` exists for consistency with the other fits.
+    1e-6 is maximum likelihood. Nothing is random.
 
     Examples
     --------
@@ -63,7 +63,6 @@ def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: i
     """
     number_between("smoothing", smoothing, 1e-9)
     whole_number("max_rounds", max_rounds, least=1)
-    whole_number("seed", seed)
     data = observed(counts)
     offered, chosen = _with_imaginary_offer(data, smoothing)
     start = np.log(chosen.sum(axis=0) / offered.sum(axis=0))
