@@ -154,7 +154,7 @@ def test_the_section_of_what_was_read_begins_each_account_with_one_line(monkeypa
     counts = ChoiceCounts(Assortments([("tea", "pie")]), [2, 1])
     reading: Any = SimpleNamespace(counts=counts, unused=unused, problems=problems)
     section = findings.read_section(reading)
-    assert section.sentences[:-1] == ("9 rows\nof 3 offers", "2 of 9 rows were skipped.", "'till' is not used.")
+    assert section.sentences == ("9 rows\nof 3 offers", "2 of 9 rows were skipped.", "'till' is not used.")
 
 
 def test_a_finding_that_the_data_barely_support_says_so() -> None:

@@ -104,6 +104,7 @@ def test_every_tab_is_reached_and_drawn(see: Callable[..., Seen]) -> None:
     show(page, "changes")
     page.locator("#periods summary").click()
     page.locator("#periods-table td").first.wait_for()
+    page.locator("#course").get_by_text("gap: how much the fit could still improve", exact=True).first.wait_for()
 
 
 def test_any_two_periods_are_compared(see: Callable[..., Seen]) -> None:
@@ -155,6 +156,19 @@ def test_amounts_have_as_many_decimals_as_their_size_deserves(see: Callable[...,
     page = see().open("/markets/bar")
     texts = page.evaluate(AMOUNTS, [1234.56, 131.4, 26.34, 1.519, 0.973, 0.0432, -2.694, -0.0, 0])
     assert texts == ["1,235", "131", "26.3", "1.52", "0.97", "0.043", "\u22122.69", "0", "0"]
+
+
+ENDS = """async (pairs) => {
+  const script = document.querySelector("script[type=module]").src.replace("page.js", "best_offer.js");
+  const { ends } = await import(script);
+  return pairs.map((pair) => ends(pair));
+}"""
+
+
+def test_intervals_have_the_decimals_of_the_value_between(see: Callable[..., Seen]) -> None:
+    page = see().open("/markets/bar")
+    texts = page.evaluate(ENDS, [[-0.036, 0.185], [1.304, 1.461], [0.08, 0.13], [-0.01, 0.0102]])
+    assert texts == ["[\u22123.60, 18.50]", "[130, 146]", "[8.0, 13.0]", "[\u22121.00, 1.02]"]
 
 
 def test_a_chip_explains_itself(see: Callable[..., Seen]) -> None:

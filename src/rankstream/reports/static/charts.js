@@ -96,7 +96,7 @@ function lines(rows, width, more) {
     width, height: Math.max(220, Math.min(340, 0.55 * width)), marginRight: 16, marginLeft: 40, marginBottom: 40,
     y: { label: "% of customers", grid: true, zero: true, ticks: 5 },
     color: { domain: names, range: COLOURS },
-    symbol: { domain: names, range: SYMBOLS, legend: names.length > 1, tickFormat: (/** @type {string} */ name) => brief(name, 40) }, // in its colour
+    symbol: { domain: names, range: SYMBOLS, legend: names.length > 1, tickFormat: (/** @type {string} */ name) => brief(name, 44) }, // in its colour
     ...more.scales,
     marks: [
       ...(more.under ?? []),

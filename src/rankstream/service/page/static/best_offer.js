@@ -228,7 +228,7 @@ function show(place, found, how, given) {
 }
 
 /** The ends of an interval, with as many decimals as the value between them. @param {[number, number]} pair */
-const ends = ([low, high]) => `[${[low, high].map((end) => amount(CUSTOMERS * end, CUSTOMERS * Math.max(Math.abs(low + high) / 2, (high - low) / 4))).join(", ")}]`;
+export const ends = ([low, high]) => `[${[low, high].map((end) => amount(CUSTOMERS * end, CUSTOMERS * Math.max(Math.abs(low + high) / 2, (high - low) / 4))).join(", ")}]`;
 
 /** Whether a gain is clear. @param {[number, number]} gain */
 const certainty = (gain) => (gain[0] > 0 ? ", a clear gain" : ", may be chance");
