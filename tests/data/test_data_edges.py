@@ -278,7 +278,7 @@ def test_bad_records_are_counted_and_three_of_a_kind_are_shown() -> None:
     lines = problems.summary().splitlines()
     assert lines[0] == "11 records were skipped."
     assert lines[1] == "  10 records, such as f, line 1: the offer is empty."
-    assert [line.split(":")[0] for line in lines[2:]] == ["    f, line 2", "    f, line 3", "  1 record"]
+    assert lines[2:] == ["    f, line 2: the same", "    f, line 3: the same", "  1 record: f, line 9: no count."]
     assert Problems("skip").summary() == ""
     assert not problems.writes
     assert str(BadRecordError("count", "x" * MAX_MESSAGE_LENGTH)) == "x" * 600

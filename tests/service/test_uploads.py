@@ -121,8 +121,8 @@ def test_a_file_is_looked_at_corrected_and_becomes_a_market(opened: Shop) -> Non
     assert model_of(opened, "one")["model"]["kind"] != "sparse"
     listed = opened.http.request("GET", "/").text
     assert all(words in listed for words in ("240", "28 May 2026"))
-    words = ("Fits within noise", "Near the best fit (proven)", "Fit may not be the closest")
-    assert sum(one in listed for one in words) == 1
+    fits = ("Fits within noise", "Near the best fit (proven)", "Fit may not be the closest")
+    assert sum(words in listed for words in fits) == 1
     shown = opened.http.request("GET", "/markets/one").text
     assert "240 choices from 2 different offers of 3 items." in shown  # the account, in the tab Data
     assert not files_of(opened)
@@ -245,7 +245,7 @@ def test_wrong_columns_are_shown_with_what_to_do(opened: Shop) -> None:
 def test_rows_that_cannot_be_used_are_counted(opened: Shop) -> None:
     file = upload(opened, b"offered,chosen\ntea;pie,tea\ntea;pie,cake\ntea;pie,pie\n").json()["file"]
     words = ask(opened, "reading", file).json()["account"]
-    assert words[:2] == ["2 choices from 1 different offer of 2 items.", "The file has 3 records."]
+    assert words[:2] == ["2 choices from 1 offer of 2 items.", "The file has 3 records."]
     assert words[2].startswith("1 record was skipped.")
     assert "choices.csv, line 3" in words[2]
 
@@ -255,7 +255,7 @@ def test_visits_without_a_purchase_are_named_above(opened: Shop) -> None:
     skipped = ask(opened, "reading", file).json()["account"][-1]
     assert "If that means 'bought nothing', write “nothing” above." in skipped
     named = ask(opened, "reading", file, no_choice="nothing").json()["account"]
-    assert named[0] == "2 choices from 1 different offer of 3 items."
+    assert named[0] == "2 choices from 1 offer of 3 items."
 
 
 def test_hostile_names_stay_names(opened: Shop) -> None:
@@ -388,7 +388,7 @@ def test_memory_of_the_process_is_limited(
     status, found = worker.ask(step | {"path": str(large)})
     assert (status, found["problem"]) == (200, "" if is_enough else "There is not enough memory for this file.")
     wait_for(lambda: is_enough or worker.pid is None)  # the system counts its memory although it is free again
-    assert worker.ask(step | {"path": str(small)})[1]["account"][0] == "2 choices from 1 different offer of 2 items."
+    assert worker.ask(step | {"path": str(small)})[1]["account"][0] == "2 choices from 1 offer of 2 items."
     worker.close()
     assert UPLOAD_MEMORY == 2_000_000_000
 

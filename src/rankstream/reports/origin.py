@@ -171,7 +171,8 @@ def account_of(reading: "Reading", counts: "ChoiceCounts") -> Iterator[str]:
     from rankstream.data.prices import split_label  # loads numpy, which most commands do without
 
     offers, names = counts.assortments, {split_label(label)[0] for label in counts.assortments.items}
-    read = f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, 'different offer')}"
+    kind = "offer" if offers.n_offers == 1 else "different offer"
+    read = f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, kind)}"
     yield f"{read} of {plural(len(names), 'item')}."
     yield f"The file has {plural(reading.rows, 'record')}.{'' if reading.problems.total else ' Nothing was skipped.'}"
     if reading.account is not None:

@@ -119,7 +119,10 @@ class Problems:
         for kind, number in self.by_kind.most_common():
             shown = [problem for problem in self.first if problem.kind == kind]
             such = plural(number, "record") + (": " if number == 1 else ", such as ")
-            lines += [f"  {such}{shown[0]}", *(f"    {problem}" for problem in shown[1:])]
+            lines.append(f"  {such}{shown[0]}")
+            lines += [
+                f"    {one.place}: the same" if one.message == shown[0].message else f"    {one}" for one in shown[1:]
+            ]
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -177,7 +177,7 @@ function matrix(all, width) {
     color: { type: "identity" }, y: { ...nameAxis(gone, left), ...(isTight ? { tickFormat: (/** @type {string} */ name) => `${names.indexOf(name) + 1} ${short(name, Math.floor((left - 14) / LETTER) - 3)}` } : {}) },
     marks: [
       Plot.cell(cells, { x: "to", y: "gone", fill: (/** @type {any} */ one) => (one.unsure ? SOFT : PLAIN), fillOpacity: { value: (/** @type {any} */ one) => 0.65 * one.part / most, scale: null }, inset: 1, rx: 2 }),
-      ...(room > 22 ? [Plot.text(cells, { x: "to", y: "gone", text: (/** @type {any} */ one) => (one.part < 0.005 ? "" : `${(100 * one.part).toFixed(0)}`), fill: (/** @type {any} */ one) => (one.unsure ? SOFT : "var(--ink)") })] : []),
+      ...(room > 22 ? [Plot.text(cells, { x: "to", y: "gone", text: (/** @type {any} */ one) => (one.part < 0.005 ? "" : `${(100 * one.part).toFixed(0)}`), fill: "var(--ink)" })] : []),
       Plot.tip(cells, Plot.pointer({ x: "to", y: "gone", fill: "var(--paper)", stroke: "var(--line)", title: (/** @type {any} */ one) => `Without ${one.gone}, ${percent(one.part)} of its buyers take ${one.to}` })),
     ],
   });

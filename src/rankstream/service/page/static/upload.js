@@ -134,7 +134,7 @@ function hint(name, kind) {
     if (kind === "nothing") byId("nothing").value = name; else selects().filter((one) => columns.includes(one.dataset.column ?? "")).forEach((one) => { one.value = role; });
     changed();
   });
-  return element("p", { class: "hint" }, element("bdi", { dir: "ltr" }, name), ` ${words} `, use);
+  return element("p", { class: "hint" }, "“", element("bdi", { dir: "ltr" }, name), `” ${words} `, use);
 }
 
 /** @param {SubmitEvent} event */
