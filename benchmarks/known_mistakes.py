@@ -124,12 +124,16 @@ MISTAKES = [
         "tests/certificate/test_certificate.py::test_offers_that_nobody_has_seen_do_not_count",
     ),
     Mistake(
-        "4", "models/parametric/price_logit.py", "self.observations = max(1.0, float(data.tallies.sum()))",
-        "self.observations = 1.0", f"{WILD}::test_a_priced_market_of_wild_counts_takes_few_steps",
+        "4", "models/parametric/price_logit.py", "self.smoothing = smoothing / self.observations",
+        "self.smoothing = smoothing", f"{WILD}::test_counts_and_smoothing_in_other_units_make_no_difference",
     ),
     Mistake(
         "4", "models/entropy/ensemble.py", "max(MIN_FIT_STEPS, 4 * left // (FOLD_EM_STARTS * fits))", "MAX_ROUNDS",
         f"{WILD}::test_steps_that_are_left_are_shared_by_the_fits",
+    ),
+    Mistake(
+        "4", "models/entropy/ensemble.py", "FOLD_EM_STARTS, FOLD_NATS, watch, max_rounds=most)",
+        "FOLD_EM_STARTS, FOLD_NATS, watch)", f"{WILD}::test_a_priced_market_of_wild_counts_takes_few_steps",
     ),
     Mistake(
         "5", "streams/detector.py",
