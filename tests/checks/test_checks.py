@@ -78,6 +78,14 @@ class NotSilent(L2):
         return dual
 
 
+class LoudSilence(L2):
+    """Silent about the right offers, but half as far again from 0 as a dual may be."""
+
+    def silence(self, dual: Vec, seen: Any) -> Vec:
+        silent = super().silence(dual, seen)
+        return 1.5 * silent / max(1e-9, float(np.linalg.norm(silent)))
+
+
 class HalfChange(L2):
     def data_change(self, frequencies: Vec, other: Vec) -> float:
         return 0.5 * super().data_change(frequencies, other)
@@ -119,6 +127,7 @@ class SlightlySmallRadius(L1):
         (SlightlySmallRadius, "data_radius"),
         (WideResponse, "respond leaves the dual domain"),
         (NotSilent, "silence still prices"),
+        (LoudSilence, "silence leaves the domain"),
         (HalfChange, "data_change is not the largest"),
         (FalselyAffine, "not affine"),
         (SmallMirrorBound, "mirror_bound is too small"),

@@ -152,6 +152,12 @@ def test_random_state_follows_the_convention() -> None:
         assert RankingEstimator(PrimalDual(max_rounds=20), random_state=state).fit(rows, chosen).n_rounds_ > 0
 
 
+def test_a_seed_of_a_random_state_is_any_number_of_31_bits() -> None:
+    seeds = [RankingEstimator(random_state=np.random.RandomState(number))._seed() for number in range(50)]
+    assert len(set(seeds)) == 50
+    assert 2**30 < max(seeds) < 2**31
+
+
 def test_other_numbers_than_0_and_1_are_read_with_a_warning() -> None:
     with pytest.warns(UserWarning, match="other values than 0 and 1"):
         model = RankingEstimator(PrimalDual(max_rounds=10)).fit([[2, 1], [0, 3]], [0, 1])

@@ -346,6 +346,14 @@ def test_priors_are_checked(change: dict[str, Vec], message: str) -> None:
         replace(laws.plackett_luce(("tea", "pie"), [1.0, 3.0]), **change)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("stays", [1.0, 1.0 - 1e-10])
+def test_chains_that_never_leave_an_item_are_refused(stays: float) -> None:
+    moves = np.array([[stays, 1.0 - stays], [1.0, 0.0]])
+    with pytest.raises(ValueError, match="never leaves an item"):
+        laws.markov_chain(("tea", "pie"), np.array([0.5, 0.5]), moves)
+    assert laws.markov_chain(("tea", "pie"), np.array([0.5, 0.5]), np.array([[0.9, 0.1], [1.0, 0.0]])).items
+
+
 def test_duals_must_fit_and_labels_must_survive(tmp_path: Path) -> None:
     offers = Assortments([(("a", 1), "b")])
     prior = laws.plackett_luce(offers.items, [1.0, 1.0])

@@ -22,6 +22,11 @@ def draw(shares: Vec, size: int, seed: int = 0) -> Codes:
     return simulate.draw_choices(OFFERS, shares, size, np.random.default_rng(seed))
 
 
+def runs_of(detector: ChangeDetector) -> Any:
+    """Its two runs and their counts."""
+    return (detector.published, detector.counts), (detector.fast, detector._recent)
+
+
 def error(detector: ChangeDetector, shares: Vec) -> float:
     return float(np.abs(detector.model.probabilities(detector.assortments)[: shares.size] - shares).mean())
 
@@ -137,6 +142,18 @@ def test_a_resumed_detector_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     checkpoint.save(path, detector.published.solver, detector.published.state)
     with pytest.raises(ValueError, match="without a change detector"):
         ChangeDetector.load(path)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_detector_without_one_of_its_counts_is_refused(place: int) -> None:
+    detector = ChangeDetector(OFFERS)
+    detector.observe_coordinates(draw(MARKET.frequencies(), 100))
+    packed, more = detector.packed()
+    runs = [checkpoint.Checkpoint(run.solver, run.state, counts) for run, counts in runs_of(detector)]
+    assert len(packed) == 2
+    runs[place] = runs[place]._replace(counts=None)
+    with pytest.raises(ValueError, match="without its counts"):
+        ChangeDetector.unpacked(runs, more)
 
 
 @pytest.mark.parametrize(
