@@ -181,23 +181,16 @@ def describe_fit(fit: "Estimate[Any]", choices: "Reading", out: Path) -> dict[st
     from rankstream.estimation.misfit import noise_distance
     from rankstream.models.rankings import RankingModel
 
+    counts, proof = choices.counts, fit.certificate
     content = {
-        "model": str(out),
-        "method": fit.method.name,
-        "kind": kind_of(fit.model),
+        "model": str(out), "method": fit.method.name, "kind": kind_of(fit.model),
         "rankings": len(fit.model.weights) if isinstance(fit.model, RankingModel) else None,
-        "choices": choices.counts.observations,
-        "offers": choices.counts.assortments.n_offers,
-        "rounds": fit.rounds,
-        "converged": bool(fit.converged),
-        "cut_short": bool(fit.cut_short),
+        "choices": counts.observations, "offers": counts.assortments.n_offers,
+        "rounds": fit.rounds, "converged": bool(fit.converged), "cut_short": bool(fit.cut_short),
         "mean_absolute_error": float(fit.history.mae[-1]),
-        "distance": float(fit.certificate.upper),
-        "noise_distance": noise_distance(fit.model, choices.counts),
-        "proven_least_distance": float(fit.certificate.lower),
-        "gap": float(fit.certificate.gap),
-        "oracle_exact": bool(fit.certificate.exact),
-    }
+        "distance": float(proof.upper), "noise_distance": noise_distance(fit.model, counts),
+        "proven_least_distance": float(proof.lower), "gap": float(proof.gap), "oracle_exact": bool(proof.exact),
+    }  # fmt: skip
     if choices.account is not None:
         content["account"] = choices.account.to_json()
     if choices.prices is not None:
@@ -234,17 +227,14 @@ def origin(
     from rankstream._core.version import VERSION
 
     options = {name: getattr(reading, name) for name in (*REMEMBERED, *SALES)}
+    noted = {"file": shown(data.name), "digest": choices.counts.digest()}
+    noted |= {"records": choices.rows, "format": choices.format}
     return {
         "method": best.method.name,
         "seed": seed,
         "certificate": {name: content[name] for name in CERTIFIED},
         "choices": content["choices"],
-        "data": {
-            "file": shown(data.name),
-            "digest": choices.counts.digest(),
-            "records": choices.rows,
-            "format": choices.format,
-        },
+        "data": noted,
         "reading": {name: value for name, value in options.items() if name in REMEMBERED or value is not None},
         "times": None if choices.times is None else [as_time(time) for time in choices.times],
         "changed": None if content["changed"] is None else content["changed"]["sentence"],

@@ -201,20 +201,12 @@ def read(
         result = replace(result, tally=tally)
     each = how.counts(result.tally, job.layout.format, levels, offers=offers, ties=ties, nobody=nobody, seed=seed)
     total, groups, slices = combined(result, each, job.clock)
+    groups = groups if columns_by or period or parts else {}
     return Reading(
-        counts=total,
-        rows=result.rows,
-        problems=problems,
-        format=job.layout.format,
-        groups=groups if columns_by or period or parts else {},
-        roles=job.layout.roles,
-        times=result.span,
-        slices=None if result.spans is None else slices,
-        slice_times=result.spans,
-        prices=levels,
-        unused=find_unused(job, result.span) if look else (),
-        notes=job.notes,
-    )
+        total, result.rows, problems, job.layout.format, groups, job.layout.roles, result.span,
+        None if result.spans is None else slices, result.spans, levels,
+        unused=find_unused(job, result.span) if look else (), notes=job.notes,
+    )  # fmt: skip
 
 
 @same_parameters(read)
@@ -240,9 +232,8 @@ def _only(name: str, result: ReadResult, where: Mapping[str, str]) -> ReadResult
 def _split(columns: tuple[str, ...], period: str | None, parts: int | None) -> Split:
     if parts is not None and (columns or period is not None):
         raise ValueError("parts cannot be combined with by or period: use one or the other.")
-    return Split(
-        columns, period_of(period), None, None if parts is None else whole_number("The number of parts", parts, 1)
-    )
+    number = None if parts is None else whole_number("The number of parts", parts, 1)
+    return Split(columns, period_of(period), None, number)
 
 
 def coarser(choices: Reading, most: int) -> Reading:

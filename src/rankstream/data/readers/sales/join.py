@@ -94,7 +94,8 @@ class Join:
                 self.leave_out("duplicate", same, "the receipt has this line twice: it counts once.")
         if self.query("SELECT coalesce(min(quantity) <= 0, false) FROM receipts")[0][0]:
             self._cancel()
-        put_columns(self.database, "known", {"item": ("INTEGER", known), "category": ("INTEGER", known.values())})
+        kinds = {"item": "INTEGER", "category": "INTEGER"}
+        put_columns(self.database, "known", kinds, [known, known.values()])
         unknown = "NOT EXISTS (FROM known WHERE known.item = receipts.item)"
         self.leave_out("unknown item", unknown, "the stock log does not list {item!r}: the sale is left out.")
 
@@ -117,8 +118,8 @@ class Join:
 
     def attach(self, timeline: Timeline, shared: bool) -> None:
         """Create the table of sales: each row of receipts with its state, category and weight as a choice."""
-        spans = zip(("place", "t", "state"), ("INTEGER", "BIGINT", "INTEGER"), timeline[:3], strict=True)
-        put_columns(self.database, "spans", {name: (kind, codes.tolist()) for name, kind, codes in spans})
+        kinds = {"place": "INTEGER", "t": "BIGINT", "state": "INTEGER"}
+        put_columns(self.database, "spans", kinds, [codes.tolist() for codes in timeline[:3]])
         of = f"PARTITION BY {KEY}, known.category"
         weight = {
             "units": UNITS,
@@ -154,8 +155,7 @@ class Join:
 
     def conflicts(self, pairs: list[tuple[int, int]]) -> float:
         """How much was sold from these states of these items, which they do not offer."""
-        columns = zip("si", zip(*pairs, strict=True) if pairs else ((), ()), strict=True)
-        put_columns(self.database, "conflicts", {name: ("INTEGER", codes) for name, codes in columns})
+        put_columns(self.database, "conflicts", {"s": "INTEGER", "i": "INTEGER"}, zip(*pairs, strict=True))
         return float(self.query(f"SELECT coalesce(sum(weight), 0) FROM sales WHERE {CONFLICTS}")[0][0])
 
     def times(self, slices: int | None) -> tuple[Span, list[Span] | None]:
@@ -172,8 +172,8 @@ class Join:
         faded: str,
     ) -> list[tuple[Any, ...]]:
         """The weights of choices by ``keys``, slice of time and the state that each state is merged with."""
-        columns = zip(("of", "kind", "state"), zip(*merged, strict=True), strict=True)
-        put_columns(self.database, "merged", {name: ("INTEGER", codes) for name, codes in columns})
+        kinds = dict.fromkeys(("of", "kind", "state"), "INTEGER")
+        put_columns(self.database, "merged", kinds, zip(*merged, strict=True))
         rows = (
             f"SELECT s.* REPLACE (merged.state AS state) FROM ({TIMED}) s "
             f"JOIN merged ON s.state = of AND category = kind WHERE item NOT IN ({', '.join(map(str, (*ignored, -2)))})"
@@ -201,8 +201,8 @@ class Visits:
 
     def add(self, database: Connection) -> None:
         """Add them to the sales, as choices of nothing."""
-        columns = zip(("store", "time", "category", "state", "weight"), zip(*self.left, strict=True), strict=True)
-        put_columns(database, "nothing", {name: ("BIGINT", codes) for name, codes in columns})
+        kinds = dict.fromkeys(("store", "time", "category", "state", "weight"), "BIGINT")
+        put_columns(database, "nothing", kinds, zip(*self.left, strict=True))
         database.execute("INSERT INTO sales BY NAME SELECT *, -1 AS item FROM nothing")
 
 

@@ -22,8 +22,7 @@ def date_sell_outs(
     An item without a sale since the snapshot that lists it is doubtful at once; with ``between="last sale"`` it stays.
     """
     gone = [(one.place, one.item, one.time - 1) for one in changes if not one.available]
-    columns = zip(("place", "item", "until"), zip(*gone, strict=True) if gone else ((), (), ()), strict=True)
-    put_columns(database, "gone", {name: ("BIGINT", values) for name, values in columns})
+    put_columns(database, "gone", dict.fromkeys(("place", "item", "until"), "BIGINT"), zip(*gone, strict=True))
     same = f"{0 if shared else 'coalesce(r.store, 0)'} = gone.place AND r.item = gone.item"
     rows = database.execute(
         "SELECT gone.place, gone.item, listed.time, until, max(r.time) FROM gone ASOF JOIN "

@@ -187,7 +187,7 @@ class Shop:
         unknown_time = join.unknown_time()
         join.leave_out("before", "state IS NULL", BEFORE, "sales")
         receipts, several = join.baskets()
-        if visits is not None and visits.left:
+        if visits is not None:
             visits.add(join.database)
         ends = self.how.inside if visits is None else self.how.no_choice or NO_CHOICE
         how = self.how if visits is None else replace(self.how, no_choice=ends, outside_share=None)
@@ -222,16 +222,16 @@ class Shop:
         exposures = _exposures(offers, sums, keys)
         if account.assumed is not None and account.no_choice is not None:
             exposures = [one.with_outside(account.assumed, account.no_choice) for one in exposures]
-        stores, doubtful = join.codes.names("store"), self.rules.between == "uncertain"
+        stores = join.codes.names("store")
 
         def doubt(items: Sequence[Label], key: Any) -> UncertainCounts:
             whole = key if isinstance(key, tuple) else (key,)
             some = [one for one in sums if key is None or keys(one) == whole]
             return uncertain_counts(timeline, offers, some, items, self.shared, stores)
 
-        tally = self._tally(sums, offers, keys)
-        result = ReadResult(tally, self.rows["receipts"], span, spans)
-        return Gathered(result, exposures, account, how, self._notes(form), doubt if doubtful else None)
+        result = ReadResult(self._tally(sums, offers, keys), self.rows["receipts"], span, spans)
+        uncertain = doubt if self.rules.between == "uncertain" else None
+        return Gathered(result, exposures, account, how, self._notes(form), uncertain)
 
     def _sums(self, join: Join, offers: StateOffers) -> tuple[list[Sum], Span, list[Span] | None]:
         """The sums of all choices that are not ignored, and the times of all and of each slice.
@@ -321,13 +321,12 @@ def open_shop(
         tables = {kind: open_table(kind, source, said, how) for kind, source in paths.items()}
     check_rejects(rejects, *(table.source for table in tables.values()))
     _check_columns(said, tables)
-    zones = [(table.source.name, table.naive()) for table in tables.values()] if timezone is None else []
+    names = {table.naive(): table.source.name for table in reversed(tables.values())}
     if timezone is not None:
         check_zone(timezone)
-    if {True, False} <= {is_naive for _, is_naive in zones}:
-        naive = next(name for name, is_naive in zones if is_naive)
+    elif {True, False} <= set(names):
         raise ValueError(
-            f"{naive} has times without a zone, and others have one: set it, such as timezone='Europe/Berlin'."
+            f"{names[True]} has times without a zone, and others have one: set it, such as timezone='Europe/Berlin'."
         )
     first, last = moment_of("since", since), moment_of("until", until)
     window = (-FOREVER if first is None else round(first * SECOND), FOREVER if last is None else round(last * SECOND))

@@ -1,7 +1,7 @@
 """The tables of a shop as typed columns of one database: quickly by DuckDB, or row by row where a cell is bad."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -172,7 +172,7 @@ class SalesTable:
         for place, role in enumerate(labels):
             cells = {row[2 * place + 1]: row[2 * place] for row in found if row[2 * place + 1] is not None}
             known = {name: codes.code(role, text(self.source.decode(cell))) for name, cell in cells.items()}
-            put_columns(database, f"code_{role}", {"name": ("VARCHAR", known), "code": ("INTEGER", known.values())})
+            put_columns(database, f"code_{role}", {"name": "VARCHAR", "code": "INTEGER"}, [known, known.values()])
 
     def _slowly(self, database: Connection, codes: Codes, problems: Problems, stop: bool) -> None:
         kinds = self.kinds
@@ -192,7 +192,7 @@ class SalesTable:
             for name, value in {**values, "n": number, "naive": is_naive(cells["time"]) is True}.items():
                 rows[name].append(value)
         types = {"n": "BIGINT", "naive": "BOOLEAN"} | {role: TYPES.get(kind, "BIGINT") for role, kind in kinds.items()}
-        put_columns(database, "slow_rows", {name: (types[name], column) for name, column in rows.items()})
+        put_columns(database, "slow_rows", {name: types[name] for name in rows}, rows.values())
         self._create(database, {role: identifier(role) for role in kinds}, "false AS bad, naive", "FROM slow_rows")
 
     def _value(self, role: str, kind: str, cells: Mapping[str, Any], codes: Codes) -> Any:
@@ -272,12 +272,13 @@ def is_naive(cell: Any) -> bool | None:
         return None
 
 
-def put_columns(database: Connection, table: str, columns: Mapping[str, tuple[str, Any]]) -> None:
-    """Create a temporary table from columns of Python values, each with its type."""
-    kinds = ", ".join(f"{identifier(name)} {kind}" for name, (kind, _) in columns.items())
-    database.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({kinds})")
-    cells = ", ".join(f"unnest(CAST(? AS {kind}[]))" for kind, _ in columns.values())
-    database.execute(f"INSERT INTO {table} SELECT {cells}", [list(values) for _, values in columns.values()])
+def put_columns(database: Connection, table: str, kinds: Mapping[str, str], columns: Iterable[Iterable[Any]]) -> None:
+    """Create a temporary table with the types of its columns, from columns of Python values; none for an empty one."""
+    named = ", ".join(f"{identifier(name)} {kind}" for name, kind in kinds.items())
+    database.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({named})")
+    cells = ", ".join(f"unnest(CAST(? AS {kind}[]))" for kind in kinds.values())
+    if found := [list(values) for values in columns]:
+        database.execute(f"INSERT INTO {table} SELECT {cells}", found)
 
 
 def _naive_sql(cell: str, kind: str) -> str:
