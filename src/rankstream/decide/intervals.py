@@ -65,16 +65,14 @@ def with_interval(
     """
     from scipy.special import stdtrit
 
-    problem, kept = found.problem, found.runners_up[: max(1, top - 1)]
+    problem, kept, around = found.problem, found.runners_up[: max(1, top - 1)], found.context or Context()
     part = until(watch, PART_FOR_REFITS)
     try:
         many = counts if isinstance(counts, Bootstrap) else bootstrap_of(problem.model, counts, seed, part)
     except TooFewRefitsError as error:
-        around = replace(found.context or Context(), refit_seconds=error.args[0])
-        return replace(found, runners_up=kept, context=around)
+        return replace(found, runners_up=kept, context=replace(around, refit_seconds=error.args[0]))
     check_items(problem, many.model)
     offers = [found.offer, *(runner.offer for runner in found.runners_up[:1])]
-    around = found.context or Context()
     if around.present is not None:
         offers += [around.present, *(change.offer for change in around.changes)]
     rivals = single_changes(problem, found.offer_mask, found.value, Deadline(0.0))[:N_RIVALS]

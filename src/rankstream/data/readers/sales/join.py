@@ -66,11 +66,11 @@ class Join:
         """The rows of a query."""
         return self.database.execute(words).fetchall()
 
-    def leave_out(self, kind: str, condition: str, message: str, table: str = "receipts") -> int:
+    def leave_out(self, kind: str, condition: str, message: str, table: str = "receipts") -> None:
         """Leave out the rows where a condition holds: count them, keep examples, write all to the rejects."""
         number: int = self.query(f"SELECT count(*) FROM {table} WHERE {condition}")[0][0]
         if not number:
-            return 0
+            return
         most = "" if self.problems.writes else f"LIMIT {MAX_EXAMPLES}"
         rows = self.query(f"SELECT n, time, store, item FROM {table} WHERE {condition} ORDER BY n {most}")
         stores, items = self.codes.names("store"), self.codes.names("item")
@@ -81,7 +81,6 @@ class Join:
             self.problems.add(place, BadRecordError(kind, message.format(item=items[item], time=moment)), record)
         self.problems.by_kind[kind] += number - len(rows)
         self.database.execute(f"DELETE FROM {table} WHERE {condition}")
-        return number
 
     def clean(self, known: Mapping[int, int], window: Window) -> None:
         """Leave out what is no choice: duplicates, returns and cancelled lines, items that nobody offers."""
@@ -90,8 +89,7 @@ class Join:
             again = f"SELECT {SAME_LINE} AS line, min(n) AS first FROM receipts WHERE receipt IS NOT NULL GROUP BY line"
             self.database.execute(f"CREATE TEMP TABLE repeats AS {again} HAVING count(*) > 1")
             same = f"receipt IS NOT NULL AND EXISTS (FROM repeats WHERE line = {SAME_LINE} AND n > first)"
-            if self.query("SELECT count(*) FROM repeats")[0][0]:
-                self.leave_out("duplicate", same, "the receipt has this line twice: it counts once.")
+            self.leave_out("duplicate", same, "the receipt has this line twice: it counts once.")
         if self.query("SELECT coalesce(min(quantity) <= 0, false) FROM receipts")[0][0]:
             self._cancel()
         kinds = {"item": "INTEGER", "category": "INTEGER"}

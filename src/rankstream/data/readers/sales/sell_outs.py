@@ -34,10 +34,8 @@ def date_sell_outs(
         yield from changes
         for place, item, start, end, sold in rows:
             first = (start if sold is None else sold) + 1
-            parts = (start + (end - start) * part // SLOTS for part in range(1, SLOTS))
-            for time in (first, *(part for part in parts if part > first)):
-                if time <= end:
-                    yield ShelfChange(place, time, item, doubtful=True)
+            times = (first, *(start + (end - start) * part // SLOTS for part in range(1, SLOTS)))
+            yield from (ShelfChange(place, time, item, doubtful=True) for time in times if first <= time <= end)
     else:
         ends = {(place, item, end): end if sold is None else sold for place, item, _, end, sold in rows}
         for one in changes:

@@ -177,22 +177,21 @@ class SalesTable:
     def _slowly(self, database: Connection, codes: Codes, problems: Problems, stop: bool) -> None:
         kinds = self.kinds
         places = {role: self.source.columns.index(self.roles[role]) for role in kinds}
-        rows: dict[str, list[Any]] = {"n": [], "naive": [], **{role: [] for role in kinds}}
+        types = {"n": "BIGINT", "naive": "BOOLEAN"} | {role: TYPES.get(kind, "BIGINT") for role, kind in kinds.items()}
+        rows = []
         for number, row in enumerate(self.source.rows(list(self.roles.values())), 1):
             try:
                 if row.wrong is not None:
                     raise row.wrong
                 cells = {role: row.cells[place] for role, place in places.items()}
-                values = {role: self._value(role, kind, cells, codes) for role, kind in kinds.items()}
+                values = [self._value(role, kind, cells, codes) for role, kind in kinds.items()]
             except BadRecordError as bad:
                 if stop:
                     raise ValueError(f"{row.place}: {bad}") from None
                 problems.add(row.place, bad, row.cells, row.lines)
                 continue
-            for name, value in {**values, "n": number, "naive": is_naive(cells["time"]) is True}.items():
-                rows[name].append(value)
-        types = {"n": "BIGINT", "naive": "BOOLEAN"} | {role: TYPES.get(kind, "BIGINT") for role, kind in kinds.items()}
-        put_columns(database, "slow_rows", {name: types[name] for name in rows}, rows.values())
+            rows.append((number, is_naive(cells["time"]) is True, *values))
+        put_columns(database, "slow_rows", types, zip(*rows, strict=True))
         self._create(database, {role: identifier(role) for role in kinds}, "false AS bad, naive", "FROM slow_rows")
 
     def _value(self, role: str, kind: str, cells: Mapping[str, Any], codes: Codes) -> Any:
