@@ -227,7 +227,7 @@ def origin(
     from rankstream._core.version import VERSION
 
     options = {name: getattr(reading, name) for name in (*REMEMBERED, *SALES)}
-    noted = {"file": shown(data.name), "digest": choices.counts.digest()}
+    noted: dict[str, Any] = {"file": shown(data.name), "digest": choices.counts.digest()}
     noted |= {"records": choices.rows, "format": choices.format}
     return {
         "method": best.method.name,

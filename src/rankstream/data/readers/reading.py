@@ -242,6 +242,9 @@ def coarser(choices: Reading, most: int) -> Reading:
         return choices
     size = -(-len(choices.slices) // most)
     places = range(0, len(choices.slices), size)
-    parts, spans = ([whole[at : at + size] for at in places] for whole in (choices.slices, choices.slice_times))
+    parts, spans = (
+        [choices.slices[at : at + size] for at in places],
+        [choices.slice_times[at : at + size] for at in places],
+    )
     slices, times = [sum(part[1:], part[0]) for part in parts], [(span[0][0], span[-1][1]) for span in spans]
     return replace(choices, slices=slices, slice_times=times)
