@@ -14,7 +14,7 @@ from rankstream._core.watch import process_seconds
 from rankstream.cli.items import Items, read_items, word_pairs
 from rankstream.cli.markets import decide_markets, names_elsewhere, per_market, refuse
 from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, choice, reading_options, shell_words
-from rankstream.models.fit_warnings import fit_warnings, interval_words
+from rankstream.models.fit_warnings import fit_warnings, interval_words, noted
 from rankstream.models.item_names import all_names, named_constraints, offer_in
 from rankstream.reports.origin import period_of, warning_lines
 
@@ -218,13 +218,12 @@ def choices_of(path: Path, model: Any, data: Path | None, reading: ReadingOption
     Without --data, a file that cannot be read so or has changed is not used; where an option asked for them, that is
     an error.
     """
-    noted = model.about.get("data")
-    noted = noted if isinstance(noted, dict) else {}
-    beside = path.parent / Path(str(noted.get("file", ""))).name
-    if data is None and noted.get("digest") is not None and beside.is_file():
+    fitted = noted(model.about, "data")
+    beside = path.parent / Path(str(fitted.get("file", ""))).name
+    if data is None and fitted.get("digest") is not None and beside.is_file():
         with suppress(ValueError, OSError):
             found = reading.read(beside, time_slices=TIME_SLICES)
-            if found.counts.digest() == noted["digest"]:
+            if found.counts.digest() == fitted["digest"]:
                 return found
     if data is None and asked:
         raise ValueError(f"{asked} needs the choices that the model was fitted to: add --data.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankstream._core.terminal import print_note, progress, shown
 from rankstream.models.files import kind_of, method_of
+from rankstream.models.fit_warnings import noted
 from rankstream.models.item_names import find_item, own_names, prices_in
 
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ def check_choices(model: "Model", counts: "ChoiceCounts", data: Path) -> None:
         raise ValueError(
             f"{data} never offers {missing!r}, an item of the model: give the choices that it was fitted to."
         )
-    noted = model.about.get("data")
-    digest = noted.get("digest") if isinstance(noted, dict) else None
+    digest = noted(model.about, "data").get("digest")
     if digest is not None and digest != counts.digest():
         print_note(f"{data} is not what the model was fitted to: the intervals are for a fit to this file.")
 

@@ -14,6 +14,7 @@ import typer
 
 from rankstream._core.files import same_file
 from rankstream._core.terminal import print_note
+from rankstream.models.fit_warnings import noted
 
 if TYPE_CHECKING:
     from rankstream.data.readers import Reading
@@ -192,9 +193,8 @@ class ReadingOptions:
 
         Format and columns belong together: if one is given, neither comes from the fit.
         """
-        noted = model.about.get("reading")
-        noted = noted if isinstance(noted, dict) else {}
-        saved = {name: noted.get(name) for name in (*REMEMBERED, *SALES) if getattr(self, name) is None}
+        fitted = noted(model.about, "reading")
+        saved = {name: fitted.get(name) for name in (*REMEMBERED, *SALES) if getattr(self, name) is None}
         if self.format is not None or self.columns is not None:
             saved |= {"format": None, "columns": None}
         if self.no_choice is not None:
@@ -204,8 +204,7 @@ class ReadingOptions:
         columns = known.get("price_columns", self.price_columns)
         levels = model.price_levels if columns is not None and self.price_levels is None else None
         source = f"read with the options of the fit, {words}; pass other options to change that"
-        market = model.about.get("market")
-        market = market if isinstance(market, dict) and market else None
+        market = noted(model.about, "market") or None
         return replace(self, **known, _source=source if known else "", _levels=levels, _market=market, _model=model)
 
 
@@ -288,11 +287,10 @@ def reading_options(*, without: tuple[str, ...] = ()) -> Callable[[Command], Com
         def extended(*values: Any, **named: Any) -> None:
             reading = ReadingOptions(**{p.name: named.pop(p.name) for p in options if p.name in named})
             rejects = reading.rejects
-            for path in named.values() if rejects is not None else ():
+            for path in named.values():
                 if rejects is not None and isinstance(path, Path) and same_file(rejects, path):
-                    raise ValueError(
-                        f"--rejects is {rejects}, which is also {path}: choose a separate file for the rejects."
-                    )
+                    also = f"--rejects is {rejects}, which is also {path}"
+                    raise ValueError(f"{also}: choose a separate file for the rejects.")
             command(*values, reading=reading, **named)
 
         text, _, of_command = (inspect.getdoc(command) or "").partition(OPTIONS_HEADING)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
-from rankstream.models.fit_warnings import fit_warnings
+from rankstream.models.fit_warnings import fit_warnings, noted
 from rankstream.models.prices import everything, nearby_offers
 from rankstream.models.protocol import Predicts
 
@@ -96,8 +96,7 @@ def missing_no_choice(model: Any, offer: Iterable[Label]) -> Label | None:
     item: Label | None = getattr(model, "no_choice", None)
     if item is None or item in offer:
         return None
-    noted = getattr(model, "about", {}).get("reading")
-    named = noted.get("no_choice") if isinstance(noted, dict) else None
+    named = noted(getattr(model, "about", {}), "reading").get("no_choice")
     return item if str(item) == named or str(item).strip().lower() in OUTSIDE_NAMES else None
 
 

@@ -26,9 +26,17 @@ def was_cut_short(about: Mapping[str, Any]) -> bool:
     >>> was_cut_short({"cut_short": True}), was_cut_short({"certificate": {"cut_short": True}}), was_cut_short({})
     (True, True, False)
     """
-    certificate = about.get("certificate")  # where files of version 0.3 have it
-    noted = certificate.get("cut_short") if isinstance(certificate, dict) else False
-    return about.get("cut_short", noted) is True
+    return about.get("cut_short", noted(about, "certificate").get("cut_short")) is True  # there in files of 0.3
+
+
+def noted(about: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the facts that a model has under a name; none where its file has something else there.
+
+    >>> noted({"data": {"file": "choices.csv"}}, "data"), noted({"data": 7}, "data")
+    ({'file': 'choices.csv'}, {})
+    """
+    found = about.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def interval_words(about: Mapping[str, Any], level: float = 0.95) -> str:

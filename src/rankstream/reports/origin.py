@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankstream._core.terminal import plural, shown
 from rankstream.models.files import kind_of, words_of
-from rankstream.models.fit_warnings import fit_warnings
+from rankstream.models.fit_warnings import fit_warnings, noted
 from rankstream.reports.blocks import brief
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def warning_lines(about: dict[str, Any]) -> list[str]:
 
 def prediction_lines(about: dict[str, Any]) -> list[str]:
     """What a model by maximum entropy predicts with where its choices say nothing, and how that was decided."""
-    found = {NEW_KEYS.get(key, key): value for key, value in _table(about, "prediction").items()}
+    found = {NEW_KEYS.get(key, key): value for key, value in noted(about, "prediction").items()}
     weights, scores = _numbers(found.get("weights")), _numbers(found.get("held_out_log_likelihood"))
     lines: list[str] = []
     if weights and scores:
@@ -79,9 +79,9 @@ def _adjustment(found: dict[str, Any]) -> list[str]:
 
 
 def _data(about: dict[str, Any]) -> str:
-    data, choices, times = _table(about, "data"), about.get("choices"), about.get("times")
+    data, choices, times = noted(about, "data"), about.get("choices"), about.get("times")
     where = shown(data["file"]) if isinstance(data.get("file"), str) else ""
-    where = where or ", ".join(f"{shown(column)} {shown(value)!r}" for column, value in _table(about, "market").items())
+    where = where or ", ".join(f"{shown(column)} {shown(value)!r}" for column, value in noted(about, "market").items())
     if not where:
         return ""
     number = f"{plural(choices, 'choice')} in " if isinstance(choices, int | float) else ""
@@ -92,7 +92,7 @@ def _data(about: dict[str, Any]) -> str:
 
 
 def _reading(about: dict[str, Any]) -> str:
-    given = {name: value for name, value in _table(about, "reading").items() if value is not None}
+    given = {name: value for name, value in noted(about, "reading").items() if value is not None}
     options = " ".join(f"--{shown(name).replace('_', '-')} {shown(value)}" for name, value in given.items())
     return f"Read with {options}." if options else ""
 
@@ -107,7 +107,7 @@ def _method(about: dict[str, Any]) -> str:
 
 
 def _certificate(about: dict[str, Any]) -> str:
-    found = _table(about, "certificate")
+    found = noted(about, "certificate")
     numbers = _numbers(found)
     if not {"distance", "proven_least_distance", "gap"} <= set(numbers):
         return ""
@@ -129,11 +129,6 @@ def certificate_words(distance: float, proven: float, gap: float, norm: str = "w
         f"Distance from the observed shares {distance:z.4f} ({norm}). No ranking model can be closer "
         f"than {proven:z.4f} (proven), so at most {gap:z.4f} could still be gained"
     )
-
-
-def _table(about: dict[str, Any], name: str) -> dict[str, Any]:
-    found = about.get(name)
-    return found if isinstance(found, dict) else {}
 
 
 def _numbers(found: Any) -> dict[str, float]:
@@ -199,7 +194,7 @@ def proven(model: "Model", intervals: str) -> list[str]:
     """Return where the model comes from, and what is proven about it, in plain words."""
     rankings = len(getattr(model, "weights", ())) if kind_of(model) == "rankings" else None
     words = [f"A model of {items_in(model)}: {words_of(kind_of(model), rankings)}.", *origin_lines(model.about)]
-    numbers = _table(model.about, "certificate")
+    numbers = noted(model.about, "certificate")
     distance, least = (numbers.get(name) for name in ("distance", "proven_least_distance"))
     if not isinstance(distance, int | float) or not isinstance(least, int | float):
         words.append("The model file has no certificate: `rankstream fit` writes one.")

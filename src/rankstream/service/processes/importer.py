@@ -26,6 +26,7 @@ from rankstream.decide.context import present_offer
 from rankstream.estimation.budget import fit_within
 from rankstream.estimation.misfit import noise_distance
 from rankstream.models.files import kind_of, model_in
+from rankstream.models.fit_warnings import noted
 from rankstream.reports.origin import account_of, period_of
 from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError, ServiceLimits
@@ -118,8 +119,8 @@ class Importer:
         usual: Any = (),
     ) -> None:
         """Give a model out; without counts, one that was read from a file. ``usual`` is today's offer."""
-        row, noted = self._row, model.about.get("choices")
-        choices = counts.observations if counts is not None else noted if isinstance(noted, int | float) else 1e9
+        row, known = self._row, model.about.get("choices")
+        choices = counts.observations if counts is not None else known if isinstance(known, int | float) else 1e9
         facts = {
             "kind": kind_of(model), "position": row.records, "since": time.time(), "learned": row.records,
             "offers": 0 if counts is None else counts.assortments.n_offers, "items": len(model.items),
@@ -155,8 +156,7 @@ def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict
         path, options = Path(task["path"]), dict(task["reading"])
         if task["model"]:
             model = model_in(json.loads(path.read_text(encoding="utf-8")), path.name)
-            numbers = model.about.get("certificate")
-            known = numbers if isinstance(numbers, dict) else {}
+            known = noted(model.about, "certificate")
             names = {"distance": "distance", "least": "proven_least_distance", "gap": "gap"}
             first.publish(model, None, {short: known.get(name) for short, name in names.items()})
             return
