@@ -173,7 +173,7 @@ def test_amounts_have_three_or_four_digits_and_no_exponents() -> None:
     assert [euros.amount(value) for value in (0.8002345, 154.2371, 0.0)] == ["80.02 EUR", "15420 EUR", "0 EUR"]
     assert [euros.change(value) for value in (0.026671, -15.4321)] == ["+2.67 EUR", "-1543 EUR"]
     assert euros.ends((-0.013618, 0.066941)) == " [-1.36, 6.69]"  # as many digits as the gain before it
-    assert euros.ends((-15.4321, 154.3)) == " [-1540, 15400]"
+    assert euros.ends((-15.4321, 154.3)) == " [-1543, 15430]"
     assert euros.ends((0.68, 0.7143), ".1f") == " [68.0, 71.4]"
 
 

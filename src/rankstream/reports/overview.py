@@ -155,6 +155,4 @@ def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> st
     if interval is None:
         return "certainty not estimated"
     how = "a clear gain" if interval[0] > 0.0 < gain else "may be chance"
-    largest = units.customers * max(map(abs, interval))
-    digits = 4 if largest < 0.1 else 2 if largest < 100.0 else 0
-    return f"{how}{units.ends(interval, f'.{digits}f')}"
+    return how + units.ends(interval)
