@@ -95,7 +95,7 @@ def test_settings_and_answers(tmp_path: Path) -> None:
         opened.learn()
         assert [one["market"] for one in client.markets()] == ["cafe"]
         assert isinstance(client.model("cafe"), rs.RankingModel)
-        assert sum(client.predict("cafe", [("tea", "pie")])[0].values()) == pytest.approx(1.0)
+        assert sum(client.predictions("cafe", [("tea", "pie")])[0].values()) == pytest.approx(1.0)
         assert json.dumps(client.certificate("cafe"))
 
 
@@ -103,3 +103,16 @@ def test_without_httpx_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(ValueError, match=r'pip install "\.\[serve\]"'):
         rs.Client("http://localhost")
+
+
+def test_a_level_of_confidence_is_sent_where_there_is_one() -> None:
+    sent: list[Any] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(json.loads(request.content))
+        return httpx.Response(200, json={"predictions": []})
+
+    with rs.Client("http://127.0.0.1:1", transport=httpx.MockTransport(answer)) as client:
+        client.predictions("cafe", [("tea", "pie")], interval=0.9)
+        client.predictions("cafe", [("tea", "pie")])
+    assert sent == [{"offers": [["tea", "pie"]], "interval": 0.9}, {"offers": [["tea", "pie"]]}]
