@@ -72,9 +72,9 @@ NUMERIC = {
 }
 """Options that take a number, or a number with a unit."""
 WORDS = {
-    "fit": ("--offer", "--since", "--method", "--by", *READING_WORDS),
-    "predict": ("--offer", "--market", *READING_WORDS),
-    "show": ("--market", *READING_WORDS),
+    "fit": ("--offer", "--since", "--method", "--by", "--between", *READING_WORDS),
+    "predict": ("--offer", "--market", "--between", *READING_WORDS),
+    "show": ("--market", "--between", *READING_WORDS),
     "plot": ("--kind", "--offer", "--period", "--item", "--market", *READING_WORDS),
     "decide": (
         *(
@@ -87,10 +87,12 @@ WORDS = {
             "--present",
             "--market",
             "--currency",
+            "--since",
+            "--between",
         ),
         *READING_WORDS,
     ),
-    "report": ("--rivals", "--market", "--title", "--present", "--currency", *READING_WORDS),
+    "report": ("--rivals", "--market", "--title", "--present", "--currency", "--between", *READING_WORDS),
     "stream": (
         *("--publish", "--separator", "--price-levels", "--no-choice", "--columns", "--price-columns", "--on-error"),
         *("--decimal", "--dates"),
@@ -118,8 +120,9 @@ PATHS = {
 """Options that take a file or a folder."""
 FLAGS = {
     "fit": ("--pool", "--no-standard-errors"),
-    "predict": ("--forced",),
-    "decide": ("--safe", "--next", "--intervals"),
+    "predict": ("--forced", "--range"),
+    "show": ("--sell-outs",),
+    "decide": ("--safe", "--next", "--intervals", "--lost-sales"),
     "report": ("--intervals", "--compare"),
     "stream": ("--detect", "--to-end"),
     "drift": ("--by-offer",),

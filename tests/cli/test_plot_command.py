@@ -182,6 +182,7 @@ def test_help_groups_options_and_shows_the_most_used_first() -> None:
         "Constraints",
         "Input format",
         "Receipts",
+        "Older choices",
         "Several markets",
         "Running time",
         "Output",

@@ -61,7 +61,7 @@ def test_flags_have_no_type_and_seeds_say_what_for(folder: Path, command: str) -
     words = ["serve", "run"] if command == "serve" else [command] if command else []
     text = run(*words, "--help", cwd=folder).stdout
     assert "<bool>" not in text
-    if command not in ("", "stream"):
+    if command not in ("", "stream", "drift"):
         assert re.search(r"(?i)--seed .*random seed ", text), text
         assert not re.search(r"\b(so many|tells?|told|holds?)\b", text.replace("--holdout", "")), text
 
