@@ -5,10 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 import rankstream as rs
 from many_markets import choices
@@ -309,26 +307,3 @@ def test_a_report_names_the_markets_that_it_lacks(folder: Path, tmp_path: Path) 
     page = (tmp_path / "page.html").read_text()
     assert "no report" in page
     assert f"{100 * found['York;hot']['decision']['context']['gain']:+.3g} EUR" in page
-
-
-def test_pictures_show_every_market(folder: Path) -> None:
-    markets = rs.Markets.load(folder / "models")
-    figure = rs.plots.market_shares(markets, Figure(), most=5)
-    drawn = [axes for axes in figure.axes if axes.get_visible()]
-    assert len(drawn) == 5
-    assert {axes.get_title().split(" (")[0] for axes in drawn} <= {row.market for row in markets.rows}
-    york = rs.plots.market_shares(markets, Figure(), keys=["York;hot"]).axes[0]
-    bars: list[Any] = list(york.patches)
-    widths = [bar.get_width() for bar in bars]
-    expected = markets.predict("York;hot", markets.model("York;hot").items)
-    assert np.allclose(widths, [100.0 * share for share in expected.values()])
-    axes = rs.plots.market_map(markets, Figure().subplots(), differing=["York;hot"])
-    dots: Any = axes.collections[0]
-    points = np.asarray(dots.get_offsets())
-    assert points.shape == (7, 2)
-    choices = np.array([row.choices for row in markets.rows], dtype=np.float64)
-    areas = np.asarray(dots.get_sizes())
-    assert areas.max() == pytest.approx(100.0)
-    assert np.argsort(areas, kind="stable").tolist() == np.argsort(choices, kind="stable").tolist()
-    alone = list(markets).index(("Wells", "hot"))
-    assert np.hypot(*(points - points.mean(axis=0)).T).argmax() == alone

@@ -18,7 +18,7 @@ import rankstream as rs
 from rankstream.evaluate.comparison import Comparison, Row, Score
 from rankstream.models.answers import Substitution
 from rankstream.models.sparse import Frontier
-from rankstream.plots import fits, markets, models
+from rankstream.plots import fits, models
 
 pytestmark = pytest.mark.quick
 DRAWN = Path(__file__).with_name("drawings.txt")
@@ -108,27 +108,6 @@ def compared() -> Comparison:
     return Comparison(found, "assortments", 1e-3, 300.0, -2.0, -0.9)
 
 
-class Markets(dict[Any, Any]):
-    """As much of some markets as charts need."""
-
-    def model(self, key: Any) -> Any:
-        return self[key][0]
-
-    def row(self, key: Any) -> Any:
-        return SimpleNamespace(key=key, choices=self[key][1])
-
-
-def some_markets(number: int) -> Any:
-    orders = [("tea", "pie", "no"), ("pie", "tea", "no"), ("no", "tea", "pie")]
-    random, found = np.random.default_rng(5), Markets()
-    for place in range(number):
-        items = orders[0] if place else ("tea", "pie", "rum")
-        own = [tuple(items[orders[0].index(item)] for item in order) for order in orders]
-        model = rs.RankingModel(items, own, random.dirichlet(np.ones(3)))
-        found[(f"shop {place}",)] = model, [None, 4.0, 900.5, 2500.0][place % 4]
-    return found
-
-
 def many_shares(n_items: int) -> tuple[list[rs.ChoiceCounts], list[str]]:
     items = [f"i{number:02}" for number in range(n_items)]
     offers = rs.Assortments([items])
@@ -165,22 +144,7 @@ PICTURES: dict[str, Callable[[Any], Any]] = {
     "value by size": lambda axes: fits.value_by_size(decision(0, None), axes),
     "runners-up": lambda axes: fits.runners_up(decision(2, (1.41234, 1.6)), axes),
     "the offer": lambda axes: fits.runners_up(decision(0, None), axes),
-    "map": lambda axes: markets.market_map(some_markets(10), axes, [("shop 2",), ("shop 5",)]),
-    "map of one": lambda axes: markets.market_map(some_markets(1), axes),
 }
-
-
-def shares_of(number: int, **given: Any) -> list[str]:
-    """The small multiples of some markets: what is drawn in the figure, and in each part of it."""
-    figure, parts = MagicMock(), [MagicMock() for _ in range(16)]
-    figure.subplots.return_value.ravel.return_value = parts
-    markets.market_shares(some_markets(number), figure, **given)
-    lines = []
-    for name, own in (("figure", figure), *((f"part {place}", part) for place, part in enumerate(parts))):
-        for call, given_values, named in own.mock_calls:
-            values = [*map(text_of, given_values), *(f"{key}={text_of(value)}" for key, value in named.items())]
-            lines.append(f"    {name}: {call}({', '.join(values)})")
-    return lines
 
 
 def every_drawing() -> str:
@@ -189,8 +153,6 @@ def every_drawing() -> str:
         drawings[f"substitution of {size}"] = drawn(partial(models.substitution, moves(size)))
     for size in (5, 6, 7, 10, 11, 31):
         drawings[f"periods of {size}"] = drawn(partial(fits.shares_over_time, *many_shares(size)))
-    drawings["shares of 14 markets"] = shares_of(14)
-    drawings["shares of 2 markets"] = shares_of(5, keys=[("shop 4",), ("shop 1",)])
     return "".join(f"{name}\n{chr(10).join(_brief(lines))}\n" for name, lines in drawings.items())
 
 

@@ -1,6 +1,5 @@
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -151,26 +150,3 @@ def test_convergence_on_data_at_rest_is_against_rounds() -> None:
     counts = rs.ChoiceCounts(rs.Assortments([("tea", "pie"), ("tea", "rum")]), [30, 70, 20, 80])
     axes = plots.convergence(rs.estimate(counts, method=PrimalDual(tolerance_mae=0.01)), Figure().subplots())
     assert axes.get_xlabel() == "rounds"
-
-
-class TwoMarkets(dict[tuple[str], rs.RankingModel]):
-    """As much of two markets as their map needs."""
-
-    def model(self, key: Any) -> rs.RankingModel:
-        return self[key]
-
-    def row(self, key: Any) -> Any:
-        return SimpleNamespace(key=key, choices=10.0)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_a_map_is_not_mirrored_by_chance(seed: int) -> None:
-    orders = [("tea", "pie", "no"), ("pie", "tea", "no"), ("no", "tea", "pie")]
-    shares = np.random.default_rng(seed).dirichlet(np.ones(3), size=2)
-    own = zip((("York",), ("Bath",)), shares.tolist(), strict=True)
-    markets: Any = TwoMarkets({key: rs.RankingModel(orders[0], orders, weights) for key, weights in own})
-    axes = plots.market_map(markets, Figure().subplots())
-    york, bath = np.asarray(axes.collections[0].get_offsets())[:, 0].tolist()
-    roots = np.sqrt(shares)
-    clearest = int(np.abs(roots[0] - roots[1]).argmax())  # the item that tells the two apart best: more of it is right
-    assert (york > 0.0 > bath) if roots[0, clearest] > roots[1, clearest] else (york < 0.0 < bath)

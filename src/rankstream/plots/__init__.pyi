@@ -7,8 +7,6 @@ from .fits import predicted_against_true as predicted_against_true
 from .fits import runners_up as runners_up
 from .fits import shares_over_time as shares_over_time
 from .fits import value_by_size as value_by_size
-from .markets import market_map as market_map
-from .markets import market_shares as market_shares
 from .models import BLUE as BLUE
 from .models import GREY as GREY
 from .models import ORANGE as ORANGE
