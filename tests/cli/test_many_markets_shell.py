@@ -239,7 +239,7 @@ def test_decide_makes_one_table_of_all_markets(folder: Path) -> None:
     assert lines[-1] == f"Values are per 100 customers. {gain} In brackets: 95 % intervals."
     assert len(lines) == 9
     assert f"{100 * york['expected']:.4g} EUR [" in text
-    assert f"  {100 * york['context']['gain']:+.3g} EUR [" in text
+    assert f"  {100 * york['context']['gain']:+.2f} EUR [" in text
     assert york["context"]["gain_interval"] is not None
 
 
