@@ -266,16 +266,10 @@ def revenue_range(
     offer: Iterable[Label],
     margins: Mapping[Label, float],
     tolerance: float = 0.0,
-    *,
-    assortments: Assortments | None = None,
-    region: Region = "l1",
-    confidence: float = 0.95,
-    accuracy: float = 1e-6,
-    budget: float = np.inf,
-    oracle: MakeOracle | None = None,
-    ties: Ties = "random",
-    seed: int = 0,
-) -> Range:
+    *, assortments: Assortments | None = None, region: Region = "l1", confidence: float = 0.95,
+    accuracy: float = 1e-6, budget: float = np.inf,
+    oracle: MakeOracle | None = None, ties: Ties = "random", seed: int = 0,
+) -> Range:  # fmt: skip
     """Return the lowest and highest expected revenue of an offer over all ranking models that fit (Appendix B.1).
 
     The original authors sample or approximate the constraints. Column generation solves the problem exactly: the
@@ -342,16 +336,10 @@ def probability_range(
     offer: Iterable[Label],
     item: Label,
     tolerance: float = 0.0,
-    *,
-    assortments: Assortments | None = None,
-    region: Region = "l1",
-    confidence: float = 0.95,
-    accuracy: float = 1e-6,
-    budget: float = np.inf,
-    oracle: MakeOracle | None = None,
-    ties: Ties = "random",
-    seed: int = 0,
-) -> Range:
+    *, assortments: Assortments | None = None, region: Region = "l1", confidence: float = 0.95,
+    accuracy: float = 1e-6, budget: float = np.inf,
+    oracle: MakeOracle | None = None, ties: Ties = "random", seed: int = 0,
+) -> Range:  # fmt: skip
     """Return the smallest and largest share of an item over all ranking models that fit; see ``revenue_range``.
 
     Parameters

@@ -293,13 +293,9 @@ class CertificateAnswer(ModelAnswer):
     """The model's distance from the data, the lower bound for any ranking model, and the gap between them."""
 
     model_config = shown(
-        **TEA,
-        distance=0.03,
-        proven_least_distance=0.026,
-        gap=0.004,
-        choices=1250.0,
+        **TEA, distance=0.03, proven_least_distance=0.026, gap=0.004, choices=1250.0,
         alarms=[{"choice": 900, "since": 850}],
-    )
+    )  # fmt: skip
     distance: float | None
     proven_least_distance: float | None
     gap: float | None
