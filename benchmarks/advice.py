@@ -23,7 +23,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "shop"))
 
-from simulate import NAMES, NOTHING, PRODUCTS, Shop, write_exports
+from simulate import NAMES as NAMES
+from simulate import NOTHING, PRODUCTS
+from simulate import Shop as Shop
+from simulate import write_exports as write_exports
 
 FILES = {"till": "till.csv", "visits": "visits.csv", "log": "log.jsonl"}
 PRICES = {"till": "Price", "visits": ",".join(f"price_{name}" for name in NAMES), "log": "offered"}

@@ -95,7 +95,7 @@ def test_settings_and_answers(tmp_path: Path) -> None:
         opened.learn()
         assert [one["market"] for one in client.markets()] == ["cafe"]
         assert isinstance(client.model("cafe"), rs.RankingModel)
-        assert sum(client.predictions("cafe", [("tea", "pie")])[0].values()) == pytest.approx(1.0)
+        assert sum(client.predict("cafe", [("tea", "pie")])[0].values()) == pytest.approx(1.0)
         assert json.dumps(client.certificate("cafe"))
 
 
