@@ -73,7 +73,7 @@ def fit(
     timeout: Like --budget, in wall-clock seconds. The result then depends on how busy the machine is.
     tolerance: Accuracy at which to stop (smaller is slower): log-likelihood per choice for max-entropy and mle,
         certified gap for nearest, mean absolute error for primal-dual.
-    no_standard_errors: Do not store standard errors: a little faster, but 'show' has no intervals.
+    no_standard_errors: Do not store standard errors: a little faster, but 'show' then needs --data for intervals.
     offer: With several values of --outside-share: the offer to predict, such as 'tea;cake' (default: all items).
     outside_share: Assumed share of customers who bought nothing. Several, such as 0.2,0.4, show how much it matters.
     since: Ignore choices before this time, such as 2024-05-16 (needs a time column).

@@ -2,7 +2,7 @@
 // Best offer: margins and constraints in, the offer that earns most beside today's, and what is proven of it.
 
 import { drawAll } from "./charts.js";
-import { amount, ask, byId, CUSTOMERS, element, isAbort, items, Refused } from "./server.js";
+import { amount, ask, byId, CUSTOMERS, element, isAbort, items, Refused, whyNone } from "./server.js";
 import { earned, gained, money, remember, shelf, told } from "./memory.js";
 import { tick } from "./what_if.js";
 
@@ -128,7 +128,7 @@ export async function advise() {
     if (byId("advice-ends")) {
       await lookForIntervals(offer, given, signal, (_, then, why) => {
         byId("advice").classList.toggle("unsure", Boolean(then) && then.gain[0] <= 0);
-        byId("advice-ends").textContent = then ? `95 % interval ${ends(then.gain)}${certainty(then.gain)}.${caution(then.gain)}` : `How sure that is: ${why}.`;
+        byId("advice-ends").textContent = then ? `95 % interval ${ends(then.gain)}${certainty(then.gain)}.${caution(then.gain)}` : `${why[0].toUpperCase()}${why.slice(1)}.`;
       });
     }
   } catch (error) {
@@ -203,7 +203,7 @@ function show(place, found, how, given) {
   const card = element("section", { class: "card", "aria-labelledby": "decision-title" },
     element("h2", { id: "decision-title" }, `${head}${isSame ? " is today's" : ""}`),
     element("p", { class: "figure", id: "gain" }, worth === undefined || worth === null ? "" : gained(found.value - worth)),
-    element("p", { class: "note" }, `gain on today's shelf per ${CUSTOMERS.toLocaleString("en")} customers `, element("span", { id: "gain-ends" })),
+    element("p", { class: "note" }, `gain over today's shelf per ${CUSTOMERS.toLocaleString("en")} customers `, element("span", { id: "gain-ends" })),
     element("div", { class: "pair" },
       side("Today", worth ?? undefined, "today-ends", list(now, found.offer, "dropped")),
       side("Proposed", found.value, "proposed-ends", list(found.offer, now, "added"))),
@@ -248,7 +248,7 @@ async function lookForIntervals(offer, given, signal, tell) {
     const answer = await ask("predict", body, signal);
     const [now, then] = answer.predictions;
     if (then.worth_interval) { tell(now, then, ""); return; }
-    tell(null, null, answer.intervals === "not yet" ? "being computed" : answer.intervals);
+    tell(null, null, answer.intervals === "not yet" ? "interval: being computed" : whyNone(answer.intervals));
     if (answer.intervals !== "not yet") return;
     await new Promise((resolve, reject) => {
       const wait = setTimeout(resolve, LOOK);
@@ -259,7 +259,7 @@ async function lookForIntervals(offer, given, signal, tell) {
 
 /** @param {any} now @param {any} then @param {string} why */
 function showIntervals(now, then, why) {
-  byId("gain-ends").textContent = then ? `${ends(then.gain)}${certainty(then.gain)}` : why === "being computed" ? "(interval: being computed)" : `(${why})`;
+  byId("gain-ends").textContent = then ? `${ends(then.gain)}${certainty(then.gain)}` : `(${why})`;
   if (!then) return;
   byId("today-ends").textContent = ends(now.worth_interval);
   byId("proposed-ends").textContent = ends(then.worth_interval);

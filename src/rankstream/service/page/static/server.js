@@ -104,4 +104,7 @@ export class Item {
   get choice() { return this.levels[this.level].trim(); }
 }
 
+/** Why there are no intervals, in words that need no heading. @param {string} reason */
+export const whyNone = (reason) => reason.replace(/^(none|not available): /, "no intervals: ");
+
 export const items = [...document.querySelectorAll("#answer tbody tr")].map((row) => new Item(/** @type {HTMLTableRowElement} */ (row)));

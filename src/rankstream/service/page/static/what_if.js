@@ -2,7 +2,7 @@
 // What if: ticks and prices are answered at once, in place; intervals follow, and the address says what is asked.
 
 import { points } from "./charts.js";
-import { ask, byId, CUSTOMERS, element, isAbort, items } from "./server.js";
+import { ask, byId, CUSTOMERS, element, isAbort, items, whyNone } from "./server.js";
 import { earned, gained, money, remember, shelf, told } from "./memory.js";
 
 const PAUSE = 60; // milliseconds: a tick so soon after another waits that long for the next, and one alone is asked at once
@@ -104,7 +104,7 @@ async function lookForIntervals(now, signal) {
   for (;;) {
     const answer = await ask("predict", { offers: [now], interval: 0.95 }, signal);
     const ends = answer.predictions[0].intervals;
-    byId("intervals").dataset.state = ends ? "" : answer.intervals === "not yet" ? ": being computed" : answer.intervals.replace(/^none: /, "no intervals: ");
+    byId("intervals").dataset.state = ends ? "" : answer.intervals === "not yet" ? ": being computed" : whyNone(answer.intervals);
     nameIntervals();
     if (ends) { showEnds(ends); return; }
     if (answer.intervals !== "not yet") return;
