@@ -11,6 +11,7 @@ import pytest
 import rankstream as rs
 from many_markets import choices
 from rankstream.decide import best_offer
+from rankstream.decide.decision import Units
 from shell import run
 
 ITEMS = "item,margin\ntea,1\npie,2\ncake,3\nscone,2\n"
@@ -306,4 +307,5 @@ def test_a_report_names_the_markets_that_it_lacks(folder: Path, tmp_path: Path) 
     assert found["York;hot"]["decision"]["offer"]
     page = (tmp_path / "page.html").read_text()
     assert "no report" in page
-    assert f"{100 * found['York;hot']['decision']['context']['gain']:+.3g} EUR" in page
+    gain = found["York;hot"]["decision"]["context"]["gain"]
+    assert Units(currency="EUR").change(gain) in page

@@ -282,7 +282,7 @@ def test_advice_names_the_gain_and_how_sure_it_is() -> None:
     assert kinds["Swap"][1] == "Offering pie instead of tea"
     decision = page.content["decision"]
     gain = decision["context"]["gain"]
-    assert kinds["Best offer"][2] == f"{100 * gain:+.3g}"
+    assert kinds["Best offer"][2] == Units().change(gain)
     assert "clear gain" in kinds["Best offer"][3]
     assert gain == pytest.approx(decision["expected"] - decision["context"]["present_value"])
     assert f"the best offer earns {100 * decision['expected']:.4g} per 100 customers [" in " ".join(advice.sentences)

@@ -221,7 +221,7 @@ def a_detector(**changed: Any) -> Any:
     run = SimpleNamespace(solver=SimpleNamespace(assortments=OFFERS))
     own = {
         "records": 5, "since": 1, "halfway": 2, "_pending": [0, 4], "restarted": None, "statistic": 0.0,
-        "alarms": [SimpleNamespace(record=4, since=1, statistic=-2.0)], "served": run, "fast": run,
+        "alarms": [SimpleNamespace(record=4, since=1, statistic=-2.0)], "published": run, "fast": run,
         "_recent": DecayingCounts(OFFERS, 5.0), "counts": ChoiceCounts(OFFERS), "assortments": OFFERS,
     }  # fmt: skip
     return SimpleNamespace(**(own | changed))
