@@ -27,6 +27,7 @@ def test_public_names_are_these() -> None:
     assert set(rankstream.__all__) == {
         *("Assortments", "ChoiceCounts", "DecayingCounts", "WindowCounts", "read", "read_counts", "read_sales"),
         *("with_outside", "outside_sensitivity", "simulate", "PriceLevels", "UncertainCounts", "availability"),
+        *("Attributes", "read_attributes"),
         *("estimate", "Estimate", "Solver", "RankingEstimator", "fit_within", "Bootstrap", "predict_interval"),
         *("estimate_many", "Markets"),
         *("RankingModel", "EntropyModel", "Certificate", "load_model"),

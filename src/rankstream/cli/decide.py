@@ -57,6 +57,7 @@ def decide(
     plot: Annotated[Path | None, typer.Option(help="Also save a chart of the offers and of value by size.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for searches, samples and intervals.")] = 0,
     as_json: AsJson = False,
+    items: Annotated[Path | None, typer.Option(help="CSV table of new items, for a model with attributes.")] = None,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -89,7 +90,7 @@ def decide(
         "excludes": excludes, "ladder": ladder, "capacity": capacity,
     }  # fmt: skip
     if model.is_dir():
-        alone = {"--safe": safe, "--next": next_one, "--plot": plot, "--present": present}
+        alone = {"--safe": safe, "--next": next_one, "--plot": plot, "--present": present, "--items": items}
         refuse("all markets at once (choose one with --market)", alone | {"--changes": changes is not None})
 
         def choices(loaded: Any) -> Any:
@@ -104,13 +105,15 @@ def decide(
         from rankstream._core.files import check_picture  # brings everything that can be drawn
 
         check_picture(plot)
-    loaded: Any = load_model(model)
+    if items is not None and (safe or next_one):
+        raise ValueError("--items does not work with --safe or --next, which need choices of all items: leave it out.")
+    loaded: Any = load_model(model) if items is None else load_model(model).with_items(items)
     reading = reading.as_fitted(loaded)
     table, said = said_of_items(loaded, model, margins, reading, asked)
     said["changes"] = changes
     needing = "--present recent" if present == "recent" else "--safe" if safe else "--next" if next_one else ""
     known = choices_of(model, loaded, data, reading, needing)
-    counts = None if known is None else known.counts
+    counts = None if known is None or items is not None else known.counts  # no intervals for items without choices
     recent = present == "recent" or (present is None and known is not None)
     said["present"] = present_offer(known) if recent else None if present is None else offer_in(present, loaded)
     budget = max(MIN_SEARCH_PART * budget, budget - (process_seconds() - began))

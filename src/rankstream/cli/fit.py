@@ -58,6 +58,7 @@ def fit(
     half_life: str | None = None,
     by: str | None = None,
     pool: Annotated[bool, typer.Option("--pool/--no-pool")] = True,
+    attributes: Path | None = None,
     jobs: Annotated[int, typer.Option(help="With --by: number of parallel processes; -1 for one per CPU.")] = -1,
     *,
     reading: ReadingOptions,
@@ -80,6 +81,7 @@ def fit(
     half_life: Count older choices less: with 30d, half after 30 days (needs a time column).
     by: Fit one model for each value of these columns, such as store,category.
     pool: With --by: let small markets borrow strength from the others.
+    attributes: CSV table of items and their attributes, for few choices and for new items ('predict --items').
     """
     from rankstream.estimation.budget import fit_within
 
@@ -88,7 +90,8 @@ def fit(
     if by is not None or reading.category is not None:
         from rankstream.cli.markets import fit_markets, refuse
 
-        options = {"--tolerance": tolerance, "--offer": offer, "--since": since, "--half-life": half_life}
+        options: dict[str, Any] = {"--tolerance": tolerance, "--offer": offer, "--attributes": attributes}
+        options |= {"--since": since, "--half-life": half_life}
         options |= {"Several shares in --outside-share": len(shares) > 1, "--budget": budget, "--timeout": timeout}
         refuse("many markets", options)
         how = {"method": method, "n_jobs": jobs, "out": out or Path("models"), "pool": pool, "seed": seed}
@@ -99,6 +102,12 @@ def fit(
     check_target(out, "the model with --out")
     if offer is not None and len(shares) < 2:
         raise ValueError("--offer needs several assumed shares, such as --outside-share 0.2,0.4: leave it out.")
+    how_to_fit: Any = method
+    if attributes is not None:
+        from rankstream.data.attributes import read_attributes
+        from rankstream.estimation.methods import make
+
+        how_to_fit, tolerance = make(method, tolerance, attributes=read_attributes(attributes)), None
     no_choice = reading.no_choice or NO_CHOICE
     times = {"since": since, "half_life": half_life, "time_slices": TIME_SLICES, "look": True}
     choices = (replace(reading, no_choice=None) if shares else reading).read(data, **times)
@@ -106,8 +115,8 @@ def fit(
     with progress("starting") as tell:
         seconds, wall_seconds = (None if limit is None else limit / max(1, len(shares)) for limit in (budget, timeout))
         fit_one = partial(
-            fit_within, budget=seconds, timeout=wall_seconds, method=method, tolerance=tolerance, seed=seed,
-            errors=not no_standard_errors, watch=tell,
+            fit_within, budget=seconds, timeout=wall_seconds, method=how_to_fit, tolerance=tolerance,
+            seed=seed, errors=not no_standard_errors, watch=tell,
         )  # fmt: skip
         if shares:
             (counts, best), sensitivity = assumed(choices.counts, fit_one, shares, no_choice, offer)

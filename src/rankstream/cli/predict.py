@@ -28,6 +28,7 @@ def predict(
     seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals.")] = 0,
     as_json: AsJson = False,
     forced: Annotated[bool, typer.Option("--forced")] = False,
+    items: Annotated[Path | None, typer.Option(help="CSV table of new items, for a model with attributes.")] = None,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -48,7 +49,9 @@ def predict(
         raise ValueError("Give the offers to predict with --offer (repeat for several) or --offers FILE.")
     if (interval is None) != (data is None):
         raise ValueError("Intervals need the choices the model was fitted to: give --interval and --data together.")
-    loaded = load_model(model)
+    if items is not None and interval is not None:
+        raise ValueError("There are no intervals for new items yet: leave out --interval, or --items.")
+    loaded = load_model(model) if items is None else load_model(model).with_items(items)
     texts = (offer or []) if offers is None else read_offers(offers)
     wanted = [offer_in(text, loaded) for text in texts]
     predictions: list[dict[Label, Any]]

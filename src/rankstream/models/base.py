@@ -90,6 +90,12 @@ class Model(ABC):
         shares = dict(zip(single.offers[0], self.probabilities(single).tolist(), strict=True))
         return shares if seen == "model" else shrink_prediction(shares, self.items, self.about)
 
+    def with_items(self, items: Any) -> Self:
+        """Return the model with new items, given their attributes; only for maximum entropy with attributes."""
+        raise ValueError(
+            "This model cannot take new items: fit it by maximum entropy with attributes=..., to at most 64 items."
+        )
+
     def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
         """Simulate the choices of ``size`` independent customers from one offer."""
         shares = self.predict(offer)
