@@ -49,19 +49,19 @@ def predict(
         raise ValueError("Give the offers to predict with --offer (repeat for several) or --offers FILE.")
     if (interval is None) != (data is None):
         raise ValueError("Intervals need the choices the model was fitted to: give --interval and --data together.")
-    if items is not None and interval is not None:
-        raise ValueError("There are no intervals for new items yet: leave out --interval, or --items.")
-    loaded = load_model(model) if items is None else load_model(model).with_items(items)
+    known = load_model(model)
+    loaded = known if items is None else known.with_items(items)
     texts = (offer or []) if offers is None else read_offers(offers)
     wanted = [offer_in(text, loaded) for text in texts]
     predictions: list[dict[Label, Any]]
     if interval is not None:
         number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
-    many = refitted(loaded, data, reading, replicates, seed)
+    many = refitted(known, data, reading, replicates, seed)
+    many = many if many is None or items is None else many.with_items(items, seed)
     if interval is None or many is None:
-        predictions = [loaded.predict(items, forced=forced) for items in wanted]
+        predictions = [loaded.predict(one, forced=forced) for one in wanted]
     else:
-        predictions = [many.predict(items, interval, forced=forced) for items in wanted]
+        predictions = [many.predict(one, interval, forced=forced) for one in wanted]
     contents = [prediction_to_json(loaded, *pair) for pair in zip(wanted, predictions, strict=True)]
     lines = [shell_words(line) for line in warning_lines(loaded.about)]
     for text, content in zip(texts, contents, strict=True):
