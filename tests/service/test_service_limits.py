@@ -151,7 +151,7 @@ def test_a_body_of_unknown_keys_is_refused_at_the_first(schema: type[schemas.Req
     with pytest.raises(ValidationError) as refused:
         schema.model_validate(dict.fromkeys(map(str, range(9000)), "x"))
     assert refused.value.error_count() == 1
-    assert refused.value.errors()[0]["msg"] == "Value error, unknown field '0'"
+    assert refused.value.errors()[0]["msg"] == "Value error, unknown field '0': leave it out"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_entries_are_counted_before_they_are_validated(schema: type[schemas.Requ
     with pytest.raises(ValidationError) as refused:
         schema.model_validate(content)
     assert refused.value.error_count() == 1
-    assert refused.value.errors()[0]["msg"] == "Value error, 9,000 entries are more than 200"
+    assert refused.value.errors()[0]["msg"] == "Value error, 9,000 entries are more than 200: send fewer"
 
 
 @pytest.mark.parametrize("part", ["1,", "[],", "{},", "[1],"])

@@ -13,7 +13,7 @@ MAX_LIST = 10_000  # values of one list or object in a question: twice the items
 
 def _few(content: Any, *, most: int = MAX_ENTRIES) -> Any:
     if isinstance(content, dict) and len(content) > most:
-        raise ValueError(f"{len(content):,} entries are more than {most:,}")
+        raise ValueError(f"{len(content):,} entries are more than {most:,}: send fewer")
     return content
 
 
@@ -66,7 +66,8 @@ class RequestBody(BaseModel):
     @classmethod
     def _check_keys(cls, content: Any) -> Any:
         if isinstance(content, dict) and len(content) > len(cls.model_fields):
-            raise ValueError(f"unknown field {next(key for key in content if key not in cls.model_fields)[:50]!r}")
+            unknown = next(key for key in content if key not in cls.model_fields)
+            raise ValueError(f"unknown field {unknown[:50]!r}: leave it out")
         return content
 
 
