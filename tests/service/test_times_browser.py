@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,19 @@ def seen(browser: Any, served: Served) -> Iterator[Seen]:
     one = Seen(browser, served.url)
     yield one
     one.close()
+
+
+@contextmanager
+def paused(served: Served, name: str) -> Iterator[None]:
+    """Stop one process of the service for a while, found by a word of its command."""
+    assert served.process is not None
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in processes_of(served.process.pid)}
+    (process,) = (pid for pid, command in commands.items() if name in command)
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
 
 
 def time_axes(page: Any) -> list[tuple[bool, list[str]]]:
@@ -134,19 +147,13 @@ def test_a_model_of_few_choices_is_provisional(seen: Seen) -> None:
 
 def test_the_form_and_the_shares_are_there_while_all_else_is_computed(seen: Seen, served: Served) -> None:
     seen.open("/markets/plain")  # so that the process which computes has started
-    assert served.process is not None
-    commands = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in processes_of(served.process.pid)}
-    (worker,) = (pid for pid, command in commands.items() if "batch_reader" in command)
-    os.kill(worker, signal.SIGSTOP)
-    try:
+    with paused(served, "batch_reader"):
         page = seen.open("/markets/later")
         page.locator("#overview figure[data-kind=bars] svg text", has_text="33.3 %").first.wait_for()
         assert page.locator(".loading").count() > 1
         page.locator(".tabs a[href='#what-if']").click()
         page.get_by_role("checkbox", name="pie").uncheck()
         page.locator("#answer[aria-busy=true]").wait_for()  # it says that it is working
-    finally:
-        os.kill(worker, signal.SIGCONT)
     answered(page)
     show(page, "overview")
     page.locator(".findings p", has_text="tea sells most").wait_for()
@@ -155,7 +162,8 @@ def test_the_form_and_the_shares_are_there_while_all_else_is_computed(seen: Seen
 def test_progress_is_shown_until_the_model_is_there(seen: Seen, served: Served) -> None:
     reading = rs.read(CAFE_FILE)
     log = open_log(served.folder)
-    with closing(log), closing(open_learned(served.folder, log)) as learned:
+    # the learner could make a model of its own in the moment between the choices and the first word on progress
+    with closing(log), closing(open_learned(served.folder, log)) as learned, paused(served, "learner"):
         file = Importer(log, learned, "file", {"method": "mnl", "budget": None, "seed": 0})
         with transaction(log):
             file.store(reading, reading.counts)
