@@ -88,18 +88,16 @@ def by_rationality(random: Random) -> Iterator[Claim]:
     yield Claim(*found.divergence, likely, found.divergence[1], None, False)
 
 
-def by_fit_bound(random: Random) -> Iterator[Claim]:
+def by_proof(random: Random) -> Iterator[Claim]:
     """The bound from cuts, with parts so small that it is not exact, and offers that weigh more or less."""
     one = market(random)
     weighted = bool(random.random() < 0.5)
     given = brute.problem(one.offers, one.tallies, "root" if weighted else "equal")
     rounds, items = int(random.choice([1, 3, 30])), int(random.choice([0, 2, 12]))
     weights = rs.distances.observation_weights(one.counts) if weighted else None
-    found = rs.certificate.fit_bound(
-        one.counts.assortments, one.counts, weights=weights, budget=0.3, max_rounds=rounds, items=items
-    )
+    lower = rs.certificate.Proof(one.counts.assortments, one.counts, weights, items=items).advance(0.3, rounds)
     least = brute.least(lambda other: brute.value("l2", other, given), "l2", given, one.corners(given))
-    yield Claim(found.lower, least, least, least)
+    yield Claim(lower, least, least, least)
 
 
 def by_range(random: Random) -> Iterator[Claim]:
@@ -177,7 +175,7 @@ DOORS: dict[str, Callable[[Random], Iterator[Claim]]] = {
     "baselines": by_baseline,
     "likelihood": by_likelihood,
     "rationality": by_rationality,
-    "fit_bound": by_fit_bound,
+    "proof": by_proof,
     "ranges": by_range,
     "maximum entropy": by_entropy,
     "oracles": by_oracle,

@@ -97,8 +97,8 @@ def test_rounds_needed_inverts_the_guarantee() -> None:
     fixed = MirrorDescent(horizon=100)
     dips = MirrorDescent(horizon=60, power=1.0)
     least = min(guaranteed_gap(dips, "l2", OFFERS, rounds) for rounds in range(1, 400))
-    rounds = rounds_needed(dips, "l2", OFFERS, 1.0001 * least)
-    assert guaranteed_gap(dips, "l2", OFFERS, rounds) <= 1.0001 * least * (1 + 1e-9)
+    rounds = rounds_needed(dips, "l2", OFFERS, 1.001 * least)
+    assert guaranteed_gap(dips, "l2", OFFERS, rounds) <= 1.001 * least * (1 + 1e-9)
     assert rounds_needed(FollowTheLeader(power=0.5), distances.L2(OFFERS, 1e-3), OFFERS, 1e-2) > 10**5
     with pytest.raises(ValueError, match="No number of rounds up to"):
         rounds_needed(fixed, "l2", OFFERS, 0.01)

@@ -11,7 +11,7 @@ import naive
 from rankstream import Assortments, Bootstrap, ChoiceCounts, Solver, distances, learners, oracles
 from rankstream._core.types import Vec
 from rankstream.certificate import certify
-from rankstream.certificate.proof import FitBound, fit_bound
+from rankstream.certificate.proof import Proof
 from rankstream.data.counts import Target
 from rankstream.distances import KL, L1, L2, Distance
 from rankstream.distances.bilinear import softmax
@@ -102,15 +102,17 @@ def test_compiled_rounds_forget_which_offers_were_not_seen() -> None:
     assert all_of_it != run.solver.certificate(run.state, counts)
 
 
-def test_ratio_and_limits_of_a_bound() -> None:
-    assert FitBound(0.5, 0.25, 3).ratio == 0.5
-    assert FitBound(0.0, 0.0, 3).ratio == 1.0
+def test_rounds_and_a_target_limit_a_proof() -> None:
     offers = Assortments([("a", "b"), ("b", "c"), ("a", "c")])
     cycle = [0.9, 0.1, 0.9, 0.1, 0.1, 0.9]
-    once, twice = (fit_bound(offers, cycle, budget=600.0, max_rounds=rounds) for rounds in (1, 2))
-    assert (once.rounds, twice.rounds) == (1, 2)
+    proof = Proof(offers, cycle)
+    for rounds in (1, 2):
+        proof.advance(rounds=1)
+        assert proof.rounds == rounds
     least = naive.least_distance("l2", naive.all_vertices(offers), np.array(cycle))
-    assert fit_bound(offers, cycle, upper=least, enough=0.5, budget=600.0).lower >= 0.5 * least
+    early, late = Proof(offers, cycle), Proof(offers, cycle)
+    assert 0.5 * least <= early.advance(target=0.5 * least) <= late.advance() <= least + 1e-9
+    assert early.rounds < late.rounds
 
 
 class Answers:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import naive
-from experiments.counting_oracle import CountingOracle
 from rankstream import Assortments, distances, learners, oracles
 from rankstream._core.types import Vec
 from rankstream.data.decay import DecayingCounts, WindowCounts, as_reach
@@ -16,7 +15,7 @@ from rankstream.distances import KL, Bilinear, HighNorm, LowNorm
 from rankstream.learners import DualAveraging, FollowTheLeader, MirrorDescent, StronglyConvexMirrorDescent
 from rankstream.learners.protocol import power_sum, whole_grad_bound
 from rankstream.learners.rounds import Sums
-from rankstream.oracles import Answer, CachingOracle
+from rankstream.oracles import Answer
 from rankstream.oracles.protocol import check_costs, finite_costs, meet
 from rankstream.oracles.selection import ComponentsOracle
 
@@ -145,24 +144,6 @@ def test_parts_add_up_what_they_have_not_proven() -> None:
     assert answer.value == pytest.approx(naive.cheapest_value(offers, costs))
     assert answer.bound == pytest.approx(answer.value - 3 * 0.25)
     assert not answer.exact
-
-
-def test_a_cache_forgets_the_oldest() -> None:
-    random = np.random.default_rng(3)
-    counted = CountingOracle(oracles.auto(OFFERS))
-    cache = CachingOracle(counted, size=2)
-    one, two, three = (random.normal(size=OFFERS.n_coordinates) for _ in range(3))
-    for costs in (one, two, one, three, one, two):
-        cache.cheapest(costs)
-    assert (cache.hits, counted.calls) == (2, 4)
-    assert counted.seconds > 0.0
-
-
-def test_what_is_cached_cannot_be_changed() -> None:
-    random = np.random.default_rng(4)
-    cached = CachingOracle(oracles.auto(OFFERS)).cheapest(random.normal(size=OFFERS.n_coordinates))
-    with pytest.raises(ValueError, match="read-only"):
-        cached.ranking[0] = 1
 
 
 def test_costs_are_checked_before_they_are_used() -> None:

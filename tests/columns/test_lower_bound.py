@@ -44,8 +44,8 @@ def true_least(data: Vec, weights: Vec) -> float:
 
 ORACLES: dict[str, Oracle] = {
     "table": DenseOracle(OFFERS),
-    "search": SearchOracle(OFFERS, states=2),
-    "parts": ComponentsOracle(OFFERS, lambda offers, ties, seed: SearchOracle(offers, ties, seed, states=2)),
+    "search": SearchOracle(OFFERS),
+    "parts": ComponentsOracle(OFFERS, lambda offers, ties, seed: SearchOracle(offers, ties, seed)),
 }
 
 
@@ -104,7 +104,7 @@ def test_without_a_clock_no_certificate_takes_a_slow_table(monkeypatch: pytest.M
 def test_methods_prove_where_the_oracle_is_a_search(method: MaxEntropy | PrimalDual, watched: bool) -> None:
     counts = ChoiceCounts(OFFERS, np.round(40.0 * shares(5)))
     task = Task(OFFERS, counts, 0, Deadline(60.0), Deadline(60.0)) if watched else Task(OFFERS, counts)
-    task.__dict__["oracle"] = SearchOracle(OFFERS, states=2)
+    task.__dict__["oracle"] = SearchOracle(OFFERS)
     found = method.fit(task).certificate
     exact = corrective.fit_nearest(OFFERS, counts, L2(OFFERS, weights=rs.distances.observation_weights(counts)))
     assert 0.5 * exact.certificate.lower <= found.lower <= exact.certificate.upper + 1e-9
@@ -129,7 +129,7 @@ def test_a_stream_proves_what_its_rounds_do_not(
 ) -> None:
     records, asked = some_choices(600), list[int]()
     if searching:
-        monkeypatch.setattr(oracles, "auto", lambda offers, *_, **__: SearchOracle(offers, states=2))
+        monkeypatch.setattr(oracles, "auto", lambda offers, *_, **__: SearchOracle(offers))
 
     def counted(*given: Any, **more: Any) -> HalfSpace | None:
         asked.append(1)

@@ -75,7 +75,7 @@ def test_nearest_models_equal_those_of_all_rankings(offers: Assortments, data: s
         assert keeps(offers, found.model)
         assert found.certificate.upper == pytest.approx(expected, abs=2e-5)
         assert found.certificate.lower <= expected + 1e-6
-    assert certificate.fit_bound(offers, aim, max_rounds=5).lower <= nearest + 1e-6
+    assert certificate.Proof(offers, aim).advance(rounds=5) <= nearest + 1e-6
     item = offers.items[0]
     free = Assortments([*offers.offers, offers.items], offers.items, offers.order)
     gains = naive_prices.all_vertices(free)[:, free.indptr[-2]]

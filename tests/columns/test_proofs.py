@@ -45,7 +45,7 @@ def noisy(n: int = 9, m: int = 60, seed: int = 0) -> tuple[Assortments, Vec]:
 
 def by_search(norm: L2, data: Vec, gap: float, prove: bool) -> Estimate[RankingModel]:
     """A fit whose oracle proves next to nothing."""
-    oracle = SearchOracle(norm.assortments, states=2)
+    oracle = SearchOracle(norm.assortments)
     return corrective.fit_nearest(norm.assortments, data, norm, oracle, tolerance=gap, max_rounds=400, prove=prove)
 
 
@@ -110,7 +110,7 @@ def test_after_the_proof_the_search_has_the_rest_of_the_time(monkeypatch: pytest
         looks.append(float(len(looks)))
         return looks[-1]
 
-    oracle = SearchOracle(offers, states=2)
+    oracle = SearchOracle(offers)
     watch = Deadline(40.0, clock=clock)
     found = corrective.fit_nearest(offers, data, oracle=oracle, tolerance=0.0, watch=watch, prove=True)
     assert watch.stopped
@@ -182,7 +182,7 @@ def test_seconds_left() -> None:
 
 def test_the_rankings_of_a_table_are_taken() -> None:
     offers, data = noisy()
-    norm, target, oracle = L2(offers), Target(data), SearchOracle(offers, states=2)
+    norm, target, oracle = L2(offers), Target(data), SearchOracle(offers)
     prover = Prover(norm, target, DenseOracle(offers, precision="single"))
     search = ColumnSearch(norm, target, ColumnFinder(oracle, offers), Goal("gap", 0.0), 1, prover=prover)
     nearest = NearestMixture(offers, data, np.ones(offers.n_offers))

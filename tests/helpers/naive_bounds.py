@@ -1,4 +1,4 @@
-"""Slow twins of the kernels that bound by groups and parts: all corners of a polytope, and least squares over them."""
+"""Slow twins of the kernels that bound by parts: all corners of a polytope, and least squares over them."""
 
 from itertools import permutations
 
@@ -6,22 +6,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from rankstream import Assortments
-from rankstream._core.types import Codes, Vec
-from rankstream.oracles.bounds.groups import Groups
+from rankstream._core.types import Vec
 from rankstream.oracles.bounds.part_kernels import Events
-
-Corner = tuple[int, ...]
-"""The seat chosen in each slot, -1 for none."""
-
-
-def as_vectors(corners: list[Corner] | Codes, size: int, first: int = 0) -> Vec:
-    """Corners as rows of zeros and ones, from seat ``first`` on."""
-    rows = np.zeros((len(corners), size))
-    for row, corner in zip(rows, corners, strict=True):
-        for seat in corner:
-            if seat >= 0:
-                row[seat - first] += 1.0
-    return rows
 
 
 def nearest(corners: Vec, aim: Vec) -> Vec:
@@ -31,45 +17,6 @@ def nearest(corners: Vec, aim: Vec) -> Vec:
     weights, _ = nnls(system, np.append(aim, heavy), maxiter=100 * len(corners))
     point: Vec = (weights / weights.sum()) @ corners
     return point
-
-
-def slots_of(groups: Groups, group: int) -> list[dict[int, int]]:
-    """For every slot of a group, the seat of each item in it."""
-    lattices, members = groups.lattices, groups.assortments.members
-    slots = range(lattices.slot_ptr[group], lattices.slot_ptr[group + 1])
-    return [
-        {int(members[lattices.where[k]]): k for k in range(lattices.seat_ptr[slot], lattices.seat_ptr[slot + 1])}
-        for slot in slots
-    ]
-
-
-def corners_of(slots: list[dict[int, int]]) -> list[Corner]:
-    """What the rankings of the items choose from slots that all hold a seat for each of their items."""
-    items = sorted({item for slot in slots for item in slot})
-    return sorted(
-        {tuple(slot[min(slot, key=order.index)] for slot in slots) for order in permutations(items)},
-    )
-
-
-def least(corners: list[Corner], costs: Vec) -> float:
-    return min(float(sum(costs[seat] for seat in corner if seat >= 0)) for corner in corners)
-
-
-def untouched(slots: list[dict[int, int]], ranked: set[int]) -> list[dict[int, int]]:
-    return [slot for slot in slots if not ranked & set(slot)]
-
-
-def dykstra_round(groups: Groups, pull: Vec, point: Vec) -> tuple[Vec, Vec]:
-    """One projection on every group's polytope after the other; the pulls and the point that it comes to."""
-    pull, point, lattices = pull.copy(), point.copy(), groups.lattices
-    for group in range(len(groups.offers)):
-        start, stop = (int(lattices.seat_ptr[lattices.slot_ptr[group + k]]) for k in (0, 1))
-        where = lattices.where[start:stop]
-        aim = point[where] + pull[start:stop]
-        corners = as_vectors(corners_of(slots_of(groups, group)), stop - start, start)
-        point[where] = nearest(corners, aim)
-        pull[start:stop] = aim - point[where]
-    return pull, point
 
 
 def happens(item: int, inside: int, order: tuple[int, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""Cuts of groups of offers, and the pool of cuts, against enumeration and plain formulas."""
+"""The pool of cuts, against enumeration and plain formulas."""
 
 import numpy as np
 import pytest
@@ -12,33 +12,17 @@ from rankstream import Assortments
 from rankstream._core.types import Vec
 from rankstream.oracles.bounds import pool_kernels
 from rankstream.oracles.bounds.pool import Cut, CutPool
-from rankstream.oracles.bounds.rounds import GroupCuts
 
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@strategies.examples(40)
-@given(strategies.assortments(5), st.data(), st.sampled_from([2, 8, 300]))
-def test_every_cut_of_a_group_holds_at_every_ranking(offers: Assortments, data: st.DataObject, states: int) -> None:
-    shares = data.draw(strategies.frequencies(offers))
-    vertices, found = naive.all_vertices(offers), GroupCuts(offers, states).violated(shares, 1e-6)
-    for cut in found:
-        assert (vertices[:, cut.where] @ cut.normal >= cut.least).all()
-        beyond = cut.least - float(cut.normal @ shares[cut.where])
-        assert beyond / float(np.linalg.norm(cut.normal)) == pytest.approx(cut.depth)
-        assert cut.depth > 1e-6
-    if states == 300:  # offers that are connected are one group: it has a cut if they are no mixture of rankings
-        least = naive.least_distance("l2", vertices, shares)
-        assert found or least < 1e-2
-        assert sum(cut.depth**2 for cut in found) <= least**2 + 1e-6
-
-
-def some_pool(seed: int) -> tuple[CutPool, Assortments, Vec, Vec, Vec]:
+def some_pool(seed: int, weighted: bool = True) -> tuple[CutPool, Assortments, Vec, Vec, Vec]:
     """A pool over three offers with random cuts that hold all rankings; their vertices, data and weights."""
     random = np.random.default_rng(seed)
     offers = Assortments([("a", "b", "x"), ("b", "c", "x"), ("c", "a"), ("c", "b", "a", "x")])
     data = np.concatenate([random.dirichlet(np.full(len(offer), 0.5)) for offer in offers.offers])
     weights, vertices = random.uniform(0.1, 1.0, offers.n_offers), naive.all_vertices(offers)
+    weights = weights if weighted else np.ones(offers.n_offers)
     pool = CutPool(offers, data, weights)
     for _ in range(int(random.integers(1, 30))):
         where = np.flatnonzero(random.random(data.size) < 0.7)
@@ -100,16 +84,29 @@ def test_passes_are_hildreths_method_and_come_to_the_nearest_point(seed: int) ->
     np.testing.assert_allclose(within, np.maximum(flat, 0.0), atol=1e-9)
     np.testing.assert_allclose(lifts, np.maximum(-flat, 0.0), atol=1e-9)
     pool.climb(2000)
-    total = np.empty(data.size)
-    right, size = pool_kernels.add_up(rows, pool.multipliers, total)
-    np.testing.assert_allclose(total, pool.multipliers @ dense, atol=1e-12)
-    assert right == pytest.approx(pool.multipliers @ rows.right)
-    assert size == pytest.approx(pool.multipliers @ (np.abs(rows.right) + np.abs(dense).sum(axis=1)))
     inside = pool.point
     assert (dense @ (inside * scale) <= rows.right + 1e-6).all()
     assert inside.min() >= -1e-6
     np.testing.assert_allclose(ones @ inside, 1.0, atol=1e-6)
     assert pool.bound() == pytest.approx(pool.distance(), abs=1e-5)
+
+
+@strategies.examples(30)
+@given(SEEDS, st.integers(0, 8))
+def test_any_prices_prove_a_bound_on_costs(seed: int, passes: int) -> None:
+    """Whatever the data were that the multipliers are for: below the least cost of any ranking, by the formula."""
+    random = np.random.default_rng(seed)
+    pool, offers, _, _, vertices = some_pool(seed, weighted=False)
+    costs = random.normal(size=offers.n_coordinates)
+    pool.climb(passes)
+    pool.retarget(pool.point - costs)
+    assert pool.point - pool._data == pytest.approx(-pool._combined()[0], abs=1e-9)  # still what the multipliers pull
+    pool.climb(passes)
+    bound, least = pool.least_cost(costs), float((vertices @ costs).min())
+    assert bound <= least + 1e-9
+    total, right, _ = pool._combined()
+    by_offer = [float((costs + total)[offers.owner == offer].min()) for offer in range(offers.n_offers)]
+    assert bound == pytest.approx(sum(by_offer) - right, abs=1e-9)
 
 
 def test_cuts_without_a_price_are_forgotten_and_prove_nothing() -> None:

@@ -10,7 +10,7 @@ import strategies
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.certificate import proof
-from rankstream.certificate.proof import fit_bound
+from rankstream.certificate.proof import Proof
 from rankstream.oracles.bounds import rounds
 from waits import Ticks
 
@@ -41,9 +41,9 @@ def test_bound_is_below_the_distance(
     assume(weights.any())
     scale = weights[offers.owner]
     least = naive.least_distance("l2", naive.all_vertices(offers) * scale, shares * scale)
-    bound = fit_bound(offers, shares, least, weights=weights if weighted else None, max_rounds=rounds, items=items)
-    assert 0.0 <= bound.lower <= least + 1e-6 * scale.max()
-    assert bound.rounds <= rounds
+    proof = Proof(offers, shares, weights if weighted else None, items=items)
+    assert 0.0 <= proof.advance(rounds=rounds) <= least + 1e-6 * scale.max()
+    assert proof.rounds <= rounds
 
 
 @strategies.compiled_only
@@ -54,16 +54,15 @@ def test_one_part_gives_the_distance(seed: int, weighted: bool) -> None:
     weights = np.random.default_rng(seed).uniform(0.2, 3.0, 8) if weighted else np.ones(8)
     scale = weights[offers.owner]
     least = naive.least_distance("l2", naive.all_vertices(offers) * scale, shares * scale)
-    bound = fit_bound(offers, shares, least, weights=weights, budget=600.0, max_rounds=2000, enough=1.0)
-    assert bound.lower == pytest.approx(least, rel=5e-3)
-    assert bound.ratio == pytest.approx(1.0, rel=5e-3)
+    lower = Proof(offers, shares, weights).advance(rounds=2000, target=least)
+    assert lower == pytest.approx(least, rel=5e-3)
 
 
 @strategies.compiled_only
 def test_larger_parts_prove_more() -> None:
     offers, shares = noisy(0, 9, 24, 4)
-    some, whole = (fit_bound(offers, shares, items=items, max_rounds=150, budget=600.0) for items in (4, 8))
-    assert 0.0 < some.lower < whole.lower
+    some, whole = (Proof(offers, shares, items=items).advance(rounds=150) for items in (4, 8))
+    assert 0.0 < some < whole
 
 
 @strategies.compiled_only
@@ -73,8 +72,7 @@ def test_markets_without_common_items_add_up_their_squares() -> None:
     moved = [tuple(f"other {item}" for item in offer) for offer in other.offers]
     both = Assortments([*one.offers, *moved])
     apart = np.hypot(distance(one, some), distance(other, more))
-    bound = fit_bound(both, np.concatenate([some, more]), budget=600.0)
-    assert bound.lower == pytest.approx(apart, rel=0.02)
+    assert Proof(both, np.concatenate([some, more])).advance() == pytest.approx(apart, rel=0.02)
 
 
 def test_models_of_rankings_are_at_no_distance() -> None:
@@ -82,18 +80,18 @@ def test_models_of_rankings_are_at_no_distance() -> None:
     generator = np.random.default_rng(0)
     weights = generator.dirichlet(np.ones(5))
     point = weights @ np.array([offers.vertex(generator.permutation(7)) for _ in weights])
-    bound = fit_bound(offers, point, 0.0)
-    assert (bound.lower, bound.ratio) == (0.0, 1.0)
-    assert fit_bound(offers, point, 0.1, max_rounds=40).lower < 1e-6
+    assert Proof(offers, point).advance(target=0.0) == 0.0
+    assert Proof(offers, point).advance(rounds=40, target=0.1) < 1e-6
 
 
 def test_offers_without_data_are_left_out() -> None:
     offers = Assortments([("tea", "pie", "nothing"), ("ink", "nothing"), ("tea", "nothing")])
     counts = ChoiceCounts(offers, [2, 2, 0, 0, 0, 1, 3])
     seen = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
-    assert fit_bound(offers, counts).lower == pytest.approx(fit_bound(seen, [0.5, 0.5, 0.0, 0.25, 0.75]).lower)
+    expected = Proof(seen, [0.5, 0.5, 0.0, 0.25, 0.75]).advance()
+    assert Proof(offers, counts).advance() == pytest.approx(expected)
     with pytest.raises(ValueError, match="No offer has been seen yet"):
-        fit_bound(offers, ChoiceCounts(offers))
+        Proof(offers, ChoiceCounts(offers))
 
 
 @strategies.compiled_only
@@ -102,23 +100,19 @@ def test_the_budget_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Ticks(0.05)
     for module in (proof, rounds):
         monkeypatch.setattr(module, "perf_counter", clock)
-    fit_bound(offers, shares, budget=0.5)
+    Proof(offers, shares).advance(0.5)
     assert 0.5 / 0.05 <= clock.readings <= 10 * 0.5 / 0.05  # a batch of cuts is searched to its end
 
 
 @strategies.compiled_only
 def test_the_same_rounds_give_the_same_bound() -> None:
     offers, shares = noisy(5, 12, 30, 4)
-    assert fit_bound(offers, shares, max_rounds=5, budget=60.0) == fit_bound(offers, shares, max_rounds=5, budget=60.0)
+    assert Proof(offers, shares).advance(rounds=5) == Proof(offers, shares).advance(rounds=5)
 
 
 def test_bad_options_are_refused() -> None:
     offers = Assortments([("a", "b")])
     for options, message in (
-        ({"budget": -1.0}, "budget is -1"),
-        ({"max_rounds": 0}, "max_rounds is 0"),
-        ({"upper": -1.0}, "upper is -1"),
-        ({"enough": 2.0}, "enough is 2"),
         ({"weights": [1.0, 1.0]}, "give a number >= 0 for each of 1 offers"),
         ({"weights": [-1.0]}, "give a number >= 0"),
         ({"weights": [np.nan]}, "give a number >= 0"),
@@ -126,4 +120,9 @@ def test_bad_options_are_refused() -> None:
         ({"items": -1}, "items is -1"),
     ):
         with pytest.raises(ValueError, match=message):
-            fit_bound(offers, [0.5, 0.5], **options)
+            Proof(offers, [0.5, 0.5], **options)
+    proof = Proof(offers, [0.5, 0.5])
+    with pytest.raises(ValueError, match="budget is -1"):
+        proof.advance(-1.0)
+    with pytest.raises(ValueError, match="rounds is -1"):
+        proof.advance(rounds=-1)

@@ -15,7 +15,7 @@ from rankstream import Assortments, PriceLevels, oracles
 from rankstream._core.types import Vec
 from rankstream.oracles import Ties
 from rankstream.oracles import tie_kernels as kernels
-from rankstream.oracles.bounds.cost_splits import SplittingBound
+from rankstream.oracles.bounds.rounds import least_cost_bound
 from rankstream.oracles.protocol import TIE_RULES, beginnings
 from rankstream.oracles.search import local_kernels as search_kernels
 from rankstream.oracles.tables import chains
@@ -87,7 +87,7 @@ def test_searches_and_the_referee_keep_the_order(problem: tuple[Assortments, Vec
         check(offers, costs, answer, least)
         assert answer.value == pytest.approx(least, abs=naive_prices.room(costs))
         assert answer.exact or isinstance(oracle, oracles.SearchOracle)
-    assert SplittingBound(offers).lower(costs) <= least + naive_prices.room(costs)
+    assert least_cost_bound(offers, costs, 5) <= least + naive_prices.room(costs)
 
 
 @given(naive_prices.ordered(), st.sampled_from(RULES), st.integers(0, 99), st.data())

@@ -1,5 +1,4 @@
 import pickle
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,9 +11,7 @@ from rankstream import Assortments, checks
 from rankstream._core.types import Codes, Vec
 from rankstream.columns.corrective import fit_nearest
 from rankstream.oracles import DenseOracle, Ties
-from rankstream.oracles.bounds import groups
-from rankstream.oracles.bounds.cost_splits import SplittingBound
-from rankstream.oracles.bounds.groups import Groups
+from rankstream.oracles.bounds.rounds import least_cost_bound
 from rankstream.oracles.search import local as search
 from rankstream.oracles.search.local import SearchOracle, hurried
 from waits import Ticks
@@ -37,10 +34,10 @@ def room(costs: Vec) -> float:
     return 1e-12 * (1.0 + float(np.abs(costs).sum()))
 
 
-@given(strategies.problems(most_items=6), st.sampled_from(TIES), st.integers(2, 12), st.integers(0, 3))
-def test_search_brackets_the_minimum(problem: tuple[Assortments, Vec], ties: Ties, states: int, sweeps: int) -> None:
+@given(strategies.problems(most_items=6), st.sampled_from(TIES), st.integers(0, 3))
+def test_search_brackets_the_minimum(problem: tuple[Assortments, Vec], ties: Ties, sweeps: int) -> None:
     offers, costs = problem
-    answer = SearchOracle(offers, ties, rounds=3, sweeps=sweeps, states=states).cheapest(costs)
+    answer = SearchOracle(offers, ties, rounds=3, sweeps=sweeps).cheapest(costs)
     least = naive.cheapest_value(offers, costs)
     assert sorted(answer.ranking) == list(range(offers.n_items))
     assert answer.value == pytest.approx(costs @ naive.vertex(offers, list(answer.ranking)), abs=room(costs))
@@ -61,53 +58,32 @@ def test_a_hurried_search_brackets_the_minimum_too(problem: tuple[Assortments, V
     assert (oracle.rounds, oracle.sweeps) == settings_before
 
 
-@strategies.examples(15)
-@given(strategies.problems(most_items=7), st.integers(2, 40))
-def test_bounds_hold_at_seven_items(problem: tuple[Assortments, Vec], states: int) -> None:
+@strategies.examples(25)
+@given(strategies.problems(most_items=7))
+def test_bounds_hold_at_seven_items(problem: tuple[Assortments, Vec]) -> None:
     offers, costs = problem
-    least = naive.cheapest_value(offers, costs)
-    splitting = SplittingBound(offers, states, overlap=2)
-    for sweeps in (0, 1, 5):
-        assert splitting.lower(costs, sweeps) <= least + room(costs)
+    least, alone = naive.cheapest_value(offers, costs), np.minimum.reduceat(costs, offers.indptr[:-1]).sum()
+    bounds = [least_cost_bound(offers, costs, rounds) for rounds in (0, 1, 8)]
+    assert bounds[0] == pytest.approx(alone, abs=room(costs))
+    assert bounds[0] <= bounds[1] <= bounds[2] <= least + room(costs)
 
 
-@strategies.examples(30)
-@given(problem=strategies.problems(most_items=6), limit=st.sampled_from(["MAX_COORDINATES", "MAX_OFFERS"]))
-def test_bounds_of_large_problems_hold(problem: tuple[Assortments, Vec], limit: str) -> None:
-    offers, costs = problem
-    with patch.object(groups, limit, 0):
-        found = SplittingBound(offers)
-    assert found.groups.offers == [[offer] for offer in range(offers.n_offers)]
-    least = sum(float(part.min()) for part in np.split(costs, offers.indptr[1:-1]))
-    assert found.lower(costs) == pytest.approx(least)  # every offer by itself
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_rounds_prove_most_of_what_offers_alone_leave_open(scale: float) -> None:
+    offers, costs = random_problem(4, 9, 30, 5)
+    least = DenseOracle(offers).cheapest(scale * costs).value
+    alone, after = (least_cost_bound(offers, scale * costs, rounds) for rounds in (0, 60))
+    assert alone < least - 0.5 * abs(least)  # else there is nothing to prove
+    assert least - after <= 0.2 * (least - alone)
+    assert after <= least + room(scale * costs)
 
 
-@given(strategies.assortments(most_items=6), st.integers(2, 20), st.integers(1, 3))
-def test_every_offer_is_in_a_group(offers: Assortments, states: int, overlap: int) -> None:
-    cover = Groups(offers, states, overlap)
-    assert {offer for group in cover.offers for offer in group} == set(range(offers.n_offers))
-    has = [set(offer) - {offers.no_choice_code} for offer in naive.codes_of(offers)]
-    for offer in range(offers.n_offers):  # in several groups, unless one has all that is tied to it
-        groups_with = [group for group in cover.offers if offer in group]
-        tied = [{other for one in group for other in range(len(has)) if has[one] & has[other]} for group in groups_with]
-        assert len(groups_with) >= overlap or any(map(set.issubset, tied, map(set, groups_with)))
-    assert (np.diff(cover.lattices.state_ptr) <= states).all()
-
-
-def test_a_group_that_holds_everything_proves_the_minimum() -> None:
-    offers, costs = random_problem(3, 9, 25, 4)
-    least = DenseOracle(offers).cheapest(costs).value
-    assert SplittingBound(offers, states=2**9).lower(costs, 0) == pytest.approx(least)
-
-
-def test_shares_add_up_and_sweeps_raise_the_bound() -> None:
-    offers, costs = random_problem(4, 12, 40, 5)
-    splitting = SplittingBound(offers, states=60)
-    before = splitting.lower(costs, 0)
-    after = splitting.lower(costs, 30)
-    added = np.bincount(splitting.groups.lattices.where, weights=splitting.shares)
-    np.testing.assert_allclose(added, costs, atol=1e-9)
-    assert before < after <= DenseOracle(offers).cheapest(costs).value + room(costs)
+def test_a_bound_is_the_same_whatever_was_asked_before() -> None:
+    offers, costs = random_problem(5, 20, 60, 5)
+    oracle = SearchOracle(offers, rounds=1)
+    oracle.cheapest(-costs)
+    again = oracle.cheapest(costs)
+    assert again.bound == SearchOracle(offers, rounds=1).cheapest(costs).bound == least_cost_bound(offers, costs, 3)
 
 
 def test_search_is_within_a_percent_on_most_instances() -> None:
@@ -210,10 +186,6 @@ def test_bad_options_are_refused() -> None:
         SearchOracle(offers, budget=-1.0)
     with pytest.raises(ValueError, match="rounds is 0"):
         SearchOracle(offers, rounds=0)
-    with pytest.raises(ValueError, match="states is 1"):
-        SearchOracle(offers, states=1)
-    with pytest.raises(ValueError, match="overlap is 0"):
-        Groups(offers, overlap=0)
     with pytest.raises(ValueError, match="must be 2 costs"):
         SearchOracle(offers).cheapest(np.zeros(3))
     with pytest.raises(ValueError, match="NaN or infinity"):

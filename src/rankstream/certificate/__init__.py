@@ -1,7 +1,7 @@
 """Guarantees about a model: after a fit, before it, and for the true probabilities.
 
 ``Certificate`` and ``certify`` prove a gap from running means; ``rounds_needed`` and ``guaranteed_gap`` give one in
-advance; ``fit_bound`` and ``Proof`` bound the distance of any model without an exact oracle;
+advance; ``Proof`` bounds the distance of any model without an exact oracle;
 ``confidence_radii`` and ``confident_gap`` account for sampling error.
 """
 

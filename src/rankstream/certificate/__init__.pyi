@@ -11,6 +11,4 @@ from .guarantees import naive_frank_wolfe_bound as naive_frank_wolfe_bound
 from .guarantees import rounds_needed as rounds_needed
 from .guarantees import smoothing_error as smoothing_error
 from .guarantees import translate_to_norm as translate_to_norm
-from .proof import FitBound as FitBound
 from .proof import Proof as Proof
-from .proof import fit_bound as fit_bound

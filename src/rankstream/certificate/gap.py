@@ -16,7 +16,7 @@ from rankstream.oracles.protocol import Oracle
 
 @dataclass(frozen=True)
 class Certificate:
-    """A proof of how good a model is.
+    """How close a model is to the data, and a proof of how close any could be.
 
     ``lower <= min over all ranking models of D(x, p) <= upper = D(x_bar, p)`` at the certified frequencies p, however
     the data changed along the way. ``gap`` is the difference, and bounds how far the model is from the best one.

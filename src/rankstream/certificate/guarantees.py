@@ -1,6 +1,5 @@
 """Guarantees before any data: the gap after a number of rounds, and the number of rounds for a gap."""
 
-from collections.abc import Callable
 from functools import cache
 from math import inf, log, sqrt
 from typing import Any, Literal
@@ -108,28 +107,17 @@ def rounds_needed(
     if getattr(learner, "weighting", None) is not None:
         most = min(most, 20_000)  # weights without a formula are summed one by one
     grid = [1, *(int(1.05**k) + 1 for k in range(int(log(most) / log(1.05))))]
-    high = next(filter(holds, grid), 0) or _local_minimum(bound, min(grid, key=bound))
-    if not holds(high):
+    high = next(filter(holds, grid), 0)
+    if not high:
         raise ValueError(
-            f"No number of rounds up to {most:.0e} guarantees {epsilon}: tune the learner or the smoothing."
+            f"No number of rounds up to {most:.0e} guarantees {epsilon} (tried in steps of 5 %): tune the learner or "
+            "the smoothing."
         )
     low = int(high / 1.2) - 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return max(1, high)
-
-
-def _local_minimum(bound: Callable[[int], float], rounds: int) -> int:
-    """Return the best number of rounds near a point of the grid: the guarantee may dip between two points."""
-    low, high = int(rounds / 1.1), int(rounds * 1.1) + 1
-    while high - low > 2:
-        third = (high - low) // 3
-        if bound(low + third) <= bound(high - third):
-            high -= third
-        else:
-            low += third
-    return min(range(max(1, low), high + 1), key=bound)
 
 
 def data_error_bound(distance: Distance, round_weights: ArrayLike, data_errors: ArrayLike) -> float:

@@ -1,6 +1,5 @@
-"""Lower bounds on the distance of any ranking model from the data, proven by cuts: step by step, or in one call."""
+"""Lower bounds on the distance of any ranking model from the data, proven by cuts."""
 
-from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
@@ -11,20 +10,19 @@ from rankstream._core.types import ROUNDING, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.data.observations import some_offers
-from rankstream.oracles.bounds.pool import Cut, CutPool
+from rankstream.oracles.bounds.pool import CLIMB_PASSES, Cut, CutPool
 from rankstream.oracles.bounds.rounds import PartRounds
 
 # tuned on other seeds than those of benchmarks/proofs.py
 MIN_WEIGHT_SHARE = 1e-6  # of the largest weight: offers below it are left out, which only lowers the bound
-CLIMB_PASSES = 10  # over all multipliers, between two searches for cuts
 MULTIPLIER_TOLERANCE = 1e-4  # relative distance of the multipliers from their optimum at which parts are searched
 
 
 class Proof:
     """A lower bound on the weighted Euclidean distance of any ranking model from the data, which rises round by round.
 
-    A cut is a half-space that contains all models. Cuts come from groups of offers, from parts of the items around
-    every offer (``oracles.bounds.rounds``), and from the caller (``add``). No model is nearer to the data than the
+    A cut is a half-space that contains all models. Cuts come from parts of the items around every offer
+    (``oracles.bounds.rounds``), and from the caller (``add``). No model is nearer to the data than the
     nearest point that satisfies all cuts. Cuts ignore an order on the items; the bound still holds for rankings that
     respect one, because these are a subset of all rankings.
 
@@ -148,74 +146,12 @@ class Proof:
 
         Returns False if there is no time for a part.
         """
-        point = self.pool.point
         cuts: list[Cut] | None = []
         if self.pool.bound() >= (1.0 - MULTIPLIER_TOLERANCE) * self.pool.distance():
-            apart = (self._weights[self._offers.owner] * (point - self._data)) ** 2
-            mass = np.sqrt(np.add.reduceat(apart, self._offers.indptr[:-1]))
-            mass += 0.1 * float(mass.mean()) or 1.0  # equal for all offers while the point is still the data
-            cuts = self._parts.cuts(point, mass, self.pool.bound(), until)
+            cuts = self._parts.cuts(self.pool.point, self.pool.misfits(), self.pool.bound(), until)
             self.finished = self._parts.finished
         for cut in cuts or []:
             self.pool.add(cut)
         self.pool.climb(CLIMB_PASSES)
         self.pool.forget()
         return cuts is not None
-
-
-@dataclass(frozen=True)
-class FitBound:
-    """``lower`` <= the least (weighted) Euclidean distance of any ranking model from the data <= ``upper``.
-
-    ``upper`` is the distance of your model, infinite if none was given. ``rounds`` is the number of rounds of cuts.
-    """
-
-    upper: float
-    lower: float
-    rounds: int
-
-    @property
-    def ratio(self) -> float:
-        """The share of the model's distance that no model can avoid. If it is low, search harder or prove longer."""
-        return self.lower / self.upper if self.upper > 0.0 else 1.0
-
-
-def fit_bound(
-    assortments: Assortments,
-    frequencies: ChoiceCounts | Target | ArrayLike,
-    upper: float = np.inf,
-    *,
-    weights: ArrayLike | None = None,
-    budget: float = 10.0,
-    max_rounds: int | None = None,
-    items: int = 16,
-    enough: float = 0.999,
-) -> FitBound:
-    """Return a proven lower bound on min over ranking models of |x - p|_2, by one run of ``Proof``.
-
-    Parameters
-    ----------
-    assortments, frequencies, weights, items : as for ``Proof``
-        The offers, the data, the weights of offers, and the size of parts.
-    upper : float
-        The distance of your model, in the same norm.
-    budget : float
-        Time limit in seconds.
-    max_rounds : int, optional
-        Maximum number of rounds of cuts.
-    enough : float
-        The share of ``upper``, from 0 to 1, at which to stop.
-
-    Examples
-    --------
-    >>> offers = Assortments([("tea", "pie", "nothing"), ("tea", "nothing")])
-    >>> bound = fit_bound(offers, [0.5, 0.5, 0.0, 0.25, 0.75], upper=0.4)
-    >>> round(bound.lower, 3), round(bound.ratio, 2)
-    (0.231, 0.58)
-    """
-    rounds = None if max_rounds is None else whole_number("max_rounds", max_rounds, least=1)
-    number_between("upper", upper, 0.0)
-    number_between("enough", enough, 0.0, 1.0)
-    proof = Proof(assortments, frequencies, weights, items=items)
-    proof.advance(budget, rounds, enough * upper)
-    return FitBound(float(upper), proof.bound(), proof.rounds)

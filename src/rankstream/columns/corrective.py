@@ -281,7 +281,7 @@ def search_and_prove(
     table = oracle if isinstance(oracle, DenseOracle) else proving_table(assortments, oracle.ties, oracle.seed)
     prover = Prover(norm, target, table, watch)
     if isinstance(oracle, DenseOracle):
-        oracle = SearchOracle(assortments, oracle.ties, oracle.seed, states=2)
+        oracle = SearchOracle(assortments, oracle.ties, oracle.seed)
     prover.begin()
     finder = ColumnFinder(oracle, assortments)
     search = ColumnSearch(norm, target, finder, goal, max_rounds, until(watch, prover.searching), prover)

@@ -19,6 +19,7 @@ from rankstream.learners import MirrorDescent
 from rankstream.models.nearest import winning_coordinates
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import LatticeOracle, Oracle, Ties
+from rankstream.oracles.bounds.rounds import least_cost_bound
 from rankstream.oracles.protocol import TIE_RULES, TieRule, beginnings, meet
 from rankstream.oracles.search.local import SearchOracle, hurried
 from rankstream.oracles.tables.lattice_kernels import columns_on_lattice
@@ -92,7 +93,7 @@ class ColumnFinder:
         self._turn += 1
         self._latest = oracle.around(costs, np.concatenate([known, self._latest]), self._turn)
         value = float(self._values(costs, self._latest[:1])[0])
-        bound = meet(oracle.splitting.lower(costs, 0), value, costs)
+        bound = meet(least_cost_bound(self.assortments, costs, 0), value, costs)
         return FoundColumns(self._latest, bound, bound == value)
 
     def _cheapest_rows(self, costs: Vec, rankings: Codes) -> Codes:

@@ -1,7 +1,6 @@
 """The public names; `lazy_loader` imports each when it is first used."""
 
 from .protocol import Answer as Answer
-from .protocol import CachingOracle as CachingOracle
 from .protocol import Explained as Explained
 from .protocol import Oracle as Oracle
 from .protocol import Ties as Ties

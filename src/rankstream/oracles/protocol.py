@@ -1,7 +1,6 @@
 """The oracle protocol: from costs to a cheapest ranking, chosen by a tie rule, with a proven bound."""
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from itertools import permutations
 from typing import Literal, NamedTuple, Protocol
 
@@ -161,26 +160,3 @@ def meet(bound: float, value: float, costs: Vec) -> float:
     """Return a bound of at most the value, and exactly the value if they differ only by rounding."""
     rounding = ROUNDING * costs.size * float(np.abs(costs).sum())
     return value if bound >= value - rounding else bound
-
-
-class CachingOracle:
-    """Remembers the last answers of another oracle: the same costs are not solved twice."""
-
-    def __init__(self, oracle: Oracle, size: int = 1024) -> None:
-        self.oracle = oracle
-        self.size = size
-        self.hits = 0
-        self._answers: OrderedDict[bytes, Answer] = OrderedDict()
-
-    def cheapest(self, costs: Vec) -> Answer:
-        """Return the remembered answer, or the other oracle's."""
-        key = np.ascontiguousarray(costs, dtype=np.float64).tobytes()
-        if key in self._answers:
-            self.hits += 1
-            self._answers.move_to_end(key)
-            return self._answers[key]
-        answer = self._answers[key] = self.oracle.cheapest(costs)
-        answer.ranking.flags.writeable = False
-        if len(self._answers) > self.size:
-            self._answers.popitem(last=False)
-        return answer

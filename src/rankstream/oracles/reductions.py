@@ -71,7 +71,7 @@ class Reduced:
 
     @cached_property
     def is_laminar(self) -> bool:
-        """Whether any two offers are nested or share no item; nested families are a special case."""
+        """Whether any two offers are nested, as by revenue, or share no item."""
         sets = sorted((set(offer) for offer in self.offers), key=len)
         smallest: dict[int, int] = {}
         for number in range(len(sets) - 1, -1, -1):  # largest first; all items must have the same smallest set so far
@@ -80,17 +80,11 @@ class Reduced:
             smallest.update(dict.fromkeys(sets[number], number))
         return True
 
-    @cached_property
-    def is_nested(self) -> bool:
-        """Whether the offers form one chain, as when they are nested by revenue."""
-        sets = sorted((set(offer) for offer in self.offers), key=len)
-        return all(small <= large for small, large in pairwise(sets))
-
     def explain(self) -> str:
         """Describe the reduced problem."""
         sizes = [len(self.items_of(component)) for component in self.components]
         parts = f"{len(sizes)} parts of {', '.join(map(str, sizes[:6]))}{' ...' if len(sizes) > 6 else ''} items"
-        family = "nested" if self.is_nested else "laminar" if self.is_laminar else "general"
+        family = "laminar" if self.is_laminar else "general"
         kept = f"{len(self.offers)} of {self.assortments.n_offers} offers matter"
         return f"{kept}; {parts if len(sizes) != 1 else f'{sizes[0]} items'}; {family} family"
 

@@ -10,7 +10,6 @@ from rankstream._core.memory import available_memory
 from rankstream._core.threads import thread_count
 from rankstream._core.types import Codes
 from rankstream.data.assortments import Assortments
-from rankstream.oracles.bounds.group_kernels import collect_unions
 from rankstream.oracles.protocol import Answer, Explained, Oracle, TieRule, Ties, finite_costs
 from rankstream.oracles.reductions import Reduced, item_bits, reduce
 from rankstream.oracles.search.local import SEARCH_ROUNDS, SearchOracle, fewer
@@ -18,6 +17,7 @@ from rankstream.oracles.tables.chains import ChainOracle, n_states, used_chains
 from rankstream.oracles.tables.dense import DenseOracle, table_bytes
 from rankstream.oracles.tables.laminar import LaminarOracle
 from rankstream.oracles.tables.lattice import MAX_STATES, LatticeOracle, TooManyUnionsError
+from rankstream.oracles.tables.program_kernels import collect_unions
 
 Make = Callable[[Assortments, Ties, int], Oracle]
 # where one table takes over from another: benchmarks/oracle.py times all sizes, benchmarks/prices.py chains

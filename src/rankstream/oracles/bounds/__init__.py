@@ -1,1 +1,1 @@
-"""Proven lower bounds for problems too large for a table: groups of offers, parts of the items, cost splitting."""
+"""Proven lower bounds for problems too large for a table, by cuts from parts of the items."""

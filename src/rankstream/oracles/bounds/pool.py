@@ -9,6 +9,7 @@ from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds import pool_kernels
 from rankstream.oracles.bounds.pool_kernels import CutRows
 
+CLIMB_PASSES = 10  # over all multipliers, between two searches for cuts (benchmarks/proofs.py)
 MAX_IDLE_CLIMBS = 8  # times that a cut may have no multiplier before it is forgotten (benchmarks/proofs.py)
 
 
@@ -66,6 +67,16 @@ class CutPool:
         """Return the distance of the point from the data: the limit of the bound without more cuts."""
         return float(np.linalg.norm(self._within - self._data))
 
+    def misfits(self) -> Vec:
+        """Return how far the point is from the data in each offer; equal numbers while it is still the data."""
+        apart = np.sqrt(np.add.reduceat((self._within - self._data) ** 2, self.assortments.indptr[:-1]))
+        return apart + (0.1 * float(apart.mean()) or 1.0)
+
+    def retarget(self, data: Vec) -> None:
+        """Take other data, with the same cuts and multipliers."""
+        moved = data * self._scale
+        self._within, self._data = self._within + moved - self._data, moved
+
     def add(self, cut: Cut) -> None:
         """Add a cut, unless its normal is zero."""
         # rows are scaled to about 1: very different lengths would lose digits
@@ -108,13 +119,16 @@ class CutPool:
 
     def _combined(self) -> tuple[Vec, float, float]:
         """Return the sum Y of all normals times their multipliers, as <Y, x> <= right, and a margin for rounding."""
-        total: Vec = np.zeros(self._data.size)
-        right, size = pool_kernels.add_up(self._cut_rows(), self.multipliers, total)
+        rows = self._cut_rows()
+        terms = np.repeat(self.multipliers, np.diff(rows.ptr)) * rows.value
+        total: Vec = np.bincount(rows.where, terms, self._data.size).astype(np.float64, copy=False)
+        right = float(self.multipliers @ rows.right)
+        size = float(self.multipliers @ np.abs(rows.right) + np.abs(terms).sum())
         pulls = self._levels[self.assortments.owner] - self._lifts
         total += pulls
         largest = np.maximum.reduceat(pulls, self.assortments.indptr[:-1])
         right += float(largest @ self._weights)
-        size += float(np.abs(pulls) @ self._scale) + float(np.abs(total) @ self._data)
+        size += float(np.abs(pulls) @ self._scale) + float(np.abs(total) @ np.abs(self._data))
         return total, right, ROUNDING * (self._data.size + len(self)) * size
 
     def bound(self) -> float:
@@ -128,3 +142,10 @@ class CutPool:
     def normal(self) -> Vec:
         """Return the normal of the combined cut, whose depth is the bound."""
         return -self._combined()[0] * self._scale
+
+    def least_cost(self, costs: Vec) -> float:
+        """Return a lower bound on the costs of any model, for weights of 1: what the combined cut leaves of them."""
+        total, right, rounding = self._combined()
+        left = costs + total
+        rounding += ROUNDING * left.size * float(np.abs(left).sum())
+        return float(np.minimum.reduceat(left, self.assortments.indptr[:-1]).sum()) - right - rounding

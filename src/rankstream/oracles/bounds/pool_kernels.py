@@ -85,18 +85,3 @@ def climb(
             for k in range(count):
                 press(rows, active[k], multipliers, point)
             level(indptr, radii, levels, lifts, point)
-
-
-@compiled
-def add_up(rows: CutRows, multipliers: Vec, out: Vec) -> tuple[float, float]:
-    """Put the sum of rows times multipliers into ``out``; return that of the right-hand sides, and of all sizes."""
-    out[:] = 0.0
-    right, size = 0.0, 0.0
-    for number in range(multipliers.size):
-        if multipliers[number] > 0.0:
-            right += multipliers[number] * rows.right[number]
-            size += multipliers[number] * abs(rows.right[number])
-            for k in range(rows.ptr[number], rows.ptr[number + 1]):
-                out[rows.where[k]] += multipliers[number] * rows.value[k]
-                size += multipliers[number] * abs(rows.value[k])
-    return right, size

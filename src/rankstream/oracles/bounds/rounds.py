@@ -1,7 +1,4 @@
-"""Cuts from groups of offers and from parts of the items, by small dynamic programs, and their schedule.
-
-If offers are few and large, groups of offers prove more than parts of the items.
-"""
+"""Cuts from parts of the items, by small dynamic programs; their schedule, and what they prove of costs."""
 
 from queue import Empty, SimpleQueue
 from time import perf_counter
@@ -11,12 +8,10 @@ import numpy as np
 from rankstream._core.threads import crew
 from rankstream._core.types import ROUNDING, Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles.bounds import dykstra_kernels, group_kernels, part_kernels
+from rankstream.oracles.bounds import part_kernels
 from rankstream.oracles.bounds.corral_kernels import empty_corral
-from rankstream.oracles.bounds.cost_splits import Relaxation
-from rankstream.oracles.bounds.groups import Groups
 from rankstream.oracles.bounds.part_kernels import Events, Tables
-from rankstream.oracles.bounds.pool import Cut
+from rankstream.oracles.bounds.pool import CLIMB_PASSES, Cut, CutPool
 
 # tuned on other seeds than those of benchmarks/proofs.py
 MAX_CALLS, MAX_CORNERS = 1000, 600  # dynamic programs for a cut, and rankings that it is found from
@@ -29,43 +24,10 @@ MAX_ITEMS_IN_ONE_PART = 16  # items of which all are one part from the beginning
 MAX_STALE_PASSES = 3  # passes with parts of the largest size that add next to nothing
 BATCH_PARTS, MIN_BATCH_PARTS = 32, 4  # parts in a batch: of the smallest size, and of large ones
 MIN_RELATIVE_DEPTH, MIN_DEPTH = 1e-3, 1e-5  # cuts of less depth, relative to the bound and at all, are left out
-MAX_GROUPED_OFFERS, GROUPING_SECONDS = 1000, 1e-3  # groups need so few offers, and so many seconds per coordinate
+REACH = 3.0  # of a step of ``least_cost_bound``, relative to the diameter of the choice probabilities; an estimate
+MAX_QUICK_PART_ITEMS = 10  # there; a table of such a part takes less than a millisecond
 NEXT_SIZE_FACTOR = 5.0  # times as long as before, at most, for parts of the next size
 MIN_RISE, MIN_RISE_OF_ONE_PART = 2e-3, 1e-5  # relative: what a pass must add to the bound for another one of that size
-PROJECTION_CALLS = 30  # dynamic programs for the projection on a group
-
-
-class GroupCuts:
-    """Cuts that separate a point from the polytopes of groups of offers, whatever the weights of the offers.
-
-    >>> cuts = GroupCuts(Assortments([("a", "b"), ("b", "c"), ("c", "a")]))
-    >>> [cut] = cuts.violated(np.array([0.9, 0.1, 0.9, 0.1, 0.9, 0.1]), 1e-6)
-    >>> cut.where, (cut.normal / cut.normal[1]).round(2), round(float(cut.least / cut.normal[1]), 2)
-    (array([0, 1, 2, 3, 4, 5]), array([-1.,  1., -1.,  1., -1.,  1.]), -1.0)
-    """
-
-    def __init__(self, assortments: Assortments, states: int = 300, overlap: int = 2) -> None:
-        self._relaxation = Relaxation(Groups(assortments, states, overlap))
-        self._slope: Vec = np.zeros(self._relaxation.pulls.size)
-
-    def violated(self, point: Vec, shallow: float) -> list[Cut]:
-        """Project the point onto every group; return the cuts that it violates by more than ``shallow``."""
-        relaxation, groups = self._relaxation, self._relaxation.groups.lattices
-        corners, tables = relaxation.corners, (relaxation.sums, relaxation.to_go)
-        aim, work = point[groups.where], np.empty(groups.where.size)
-        count = len(relaxation.groups.offers)
-        for group in range(count):
-            dykstra_kernels.project(groups, group, aim, corners, self._slope, work, *tables, PROJECTION_CALLS)
-        normals, least, cuts = corners.point - aim, np.empty(count), []
-        group_kernels.least_costs(groups, normals, *tables, least)
-        for group in range(count):
-            seats = slice(*groups.seat_ptr[groups.slot_ptr[[group, group + 1]]].tolist())
-            normal = normals[seats]
-            proven = float(least[group]) - ROUNDING * 2 * normal.size * float(np.abs(normal).sum())
-            depth = (proven - float(normal @ aim[seats])) / (float(np.linalg.norm(normal)) or 1.0)
-            if depth > shallow:
-                cuts.append(Cut(groups.where[seats], normal, proven, depth))
-        return cuts
 
 
 def empty_tables(items: int) -> Tables:
@@ -157,14 +119,12 @@ class ItemParts:
 class PartRounds:
     """Batches of parts around the offers: small parts first, larger ones when small ones add next to nothing.
 
-    A pass uses every offer as a centre, worst fit first, and draws the other items at random. It begins with groups of
-    whole offers if these are quick to make. ``finished`` is set when parts of the largest size add next to nothing.
+    A pass uses every offer as a centre, worst fit first, and draws the other items at random. ``finished`` is set when
+    parts of the largest size add next to nothing.
 
     >>> offers = Assortments([("a", "b"), ("b", "c"), ("c", "a")])
     >>> rounds = PartRounds(offers, np.ones(3), items=12)
     >>> shares = np.array([0.9, 0.1, 0.9, 0.1, 0.9, 0.1])
-    >>> [cut.where.tolist() for cut in rounds.cuts(shares, np.ones(3), bound=0.0) or []]
-    [[0, 1, 2, 3, 4, 5]]
     >>> [cut.where.tolist() for cut in rounds.cuts(shares, np.ones(3), bound=0.0) or []]
     [[0, 2, 4]]
     """
@@ -181,7 +141,6 @@ class PartRounds:
         self._random = np.random.default_rng(0)
         self._left: list[int] = []
         self._marked: float | None = None
-        self._groups: GroupCuts | None = None
         self._stale = 0
         self._part_seconds = 0.0  # of the slowest part so far
 
@@ -193,9 +152,6 @@ class PartRounds:
         shallow = max(MIN_DEPTH, MIN_RELATIVE_DEPTH * bound)
         if not self._left:
             self._next_pass(mass, bound)
-            if not self.finished and self._may_group(until):
-                self._groups = self._groups or GroupCuts(self.assortments)
-                return self._groups.violated(point, MIN_DEPTH)
         if self.finished:
             return []
         if perf_counter() + self._part_seconds > until:
@@ -221,16 +177,9 @@ class PartRounds:
             threads.run(work, len(batch))
         return [cut for cut in cuts if cut is not None]
 
-    def _may_group(self, until: float) -> bool:
-        """Whether groups of offers exist, or can be made in a small part of the remaining time."""
-        if self._groups is not None:
-            return True
-        few = self.assortments.n_offers <= MAX_GROUPED_OFFERS
-        return few and until - perf_counter() > GROUPING_SECONDS * self.assortments.n_coordinates
-
     def _next_pass(self, mass: Vec, bound: float) -> None:
         """Start a pass over all offers, with larger parts if the last pass added next to nothing."""
-        alone = self.size >= self._all  # all items are one part, the same whatever the centre
+        alone = self.size >= self._all  # connected items are one part, the same whatever the centre
         if self._marked is not None and bound <= self._marked * (1.0 + (MIN_RISE_OF_ONE_PART if alone else MIN_RISE)):
             self._stale += self.size >= self._largest
             self.finished = self._stale >= MAX_STALE_PASSES
@@ -241,7 +190,16 @@ class PartRounds:
             self._stale = 0
         self._marked = bound
         order: Codes = np.argsort(-mass, kind="stable")
-        self._left = order[: 1 if self.size >= self._all else None].tolist()
+        self._left = order.tolist() if self.size < self._all else self._apart(order, mass)
+
+    def _apart(self, order: Codes, mass: Vec) -> list[int]:
+        """Return the first offer of each group without common items, whose parts are the same whatever the centre."""
+        offers, left, known = self.assortments, list[int](), set[int]()
+        for offer in order.tolist():
+            if known.isdisjoint(offers.members[offers.indptr[offer] : offers.indptr[offer + 1]].tolist()):
+                left.append(offer)
+                known.update(self._items_around(offer, mass))
+        return left
 
     def _items_around(self, offer: int, mass: Vec) -> list[int]:
         """Return the items of a part around an offer, or around some items of a large one."""
@@ -249,3 +207,35 @@ class PartRounds:
         centre = self._random.permutation(offers.members[offers.indptr[offer] : offers.indptr[offer + 1]])
         likes = self._random.uniform(0.5, 1.5, offers.n_items)
         return self._parts.around(centre.tolist(), self.size, mass, likes)
+
+
+def least_cost_bound(assortments: Assortments, costs: Vec, rounds: int) -> float:
+    """Return a lower bound on the cost of any ranking, which is the same whatever was asked before.
+
+    Without rounds, every offer takes its cheapest item. A round adds the cuts of a batch of parts that the current
+    point violates. Points follow the proximal method: each is the nearest one that satisfies all cuts to the last one
+    minus the scaled costs. The multipliers of the cuts prove a bound at any time. It holds for all rankings, and so for
+    those that respect an order.
+
+    >>> offers = Assortments([("tea", "pie"), ("pie", "ink"), ("ink", "tea")])
+    >>> [round(least_cost_bound(offers, np.array([-1.0, 0.0] * 3), rounds), 3) for rounds in (0, 2)]
+    [-3.0, -2.0]
+    """
+    starts, norm = assortments.indptr[:-1], float(np.linalg.norm(costs))
+    best = float(np.minimum.reduceat(costs, starts).sum())
+    if norm == 0.0:
+        return best
+    scale = REACH * np.sqrt(assortments.n_offers) / norm
+    aim, ones = costs * scale, np.ones(assortments.n_offers)
+    point: Vec = (1.0 / np.diff(assortments.indptr))[assortments.owner]
+    pool, parts = CutPool(assortments, point - aim, ones), PartRounds(assortments, ones, MAX_QUICK_PART_ITEMS)
+    for _ in range(rounds):
+        for cut in parts.cuts(pool.point, pool.misfits(), pool.bound()) or []:
+            pool.add(cut)
+        pool.climb(CLIMB_PASSES)
+        pool.forget()
+        best = max(best, float(pool.least_cost(aim) / scale))
+        if parts.finished:
+            break
+        pool.retarget(pool.point - aim)
+    return best

@@ -1,4 +1,4 @@
-"""Oracles without a dynamic program: iterated local search with a bound by cost splitting, and a quick search."""
+"""Oracles without a dynamic program: iterated local search with a bound by cuts, and a quick search."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.oracles.bounds.cost_splits import SplittingBound
+from rankstream.oracles.bounds.rounds import least_cost_bound
 from rankstream.oracles.protocol import TIE_RULES, Answer, Oracle, TieRule, Ties, finite_costs, meet
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.search import local_kernels as search_kernels
@@ -31,8 +31,8 @@ MIN_PROGRESS = 1e-9  # of all costs: by less, no ranking counts as cheaper
 class SearchOracle(TieRule):
     """Iterated local search that inserts items at their best positions, warm started from its earlier answers.
 
-    An answer is exact if its bound (see ``SplittingBound``) equals its value. Equal costs in a row have the same
-    answer. With an order, only rankings that respect it are searched; the bound ignores the order and still holds.
+    An answer is exact if its bound (``bounds.rounds.least_cost_bound``) equals its value. Equal costs in a row have the
+    same answer. With an order, only rankings that respect it are searched; the bound ignores the order and still holds.
 
     Parameters
     ----------
@@ -47,9 +47,7 @@ class SearchOracle(TieRule):
     rounds : int
         Rounds of a call, from the best ranking in the pool of earlier answers.
     sweeps : int
-        Passes over the groups of offers for the bound, not included in the budget; 0 reuses the last shares.
-    states : int
-        Maximum number of states of a group.
+        Rounds of cuts for the bound, not included in the budget; with 0, every offer takes its cheapest item.
 
     Examples
     --------
@@ -66,15 +64,12 @@ class SearchOracle(TieRule):
         seed: int = 0,
         budget: float | None = None,
         rounds: int = SEARCH_ROUNDS,
-        sweeps: int = 1,
-        states: int = 500,
+        sweeps: int = 3,
     ) -> None:
         super().__init__(assortments, ties, seed)
         self.budget = None if budget is None else number_between("budget", budget, 0.0)
         self.rounds = whole_number("rounds", rounds, least=1)
         self.sweeps = whole_number("sweeps", sweeps)
-        self.states = states
-        self.splitting = SplittingBound(assortments, states)
         self._offers = index_offers(assortments)
         self._pool: Codes = assortments.precedence.sequence[None, :].copy()  # all items as they are, without an order
         self._places = self._pool.copy()
@@ -88,7 +83,7 @@ class SearchOracle(TieRule):
             return self._last[1]
         ranking = self.search(vector)
         value = self.keep(vector, ranking)
-        answer = Answer(ranking, value, meet(self.splitting.lower(vector, self.sweeps), value, vector))
+        answer = Answer(ranking, value, meet(least_cost_bound(self.assortments, vector, self.sweeps), value, vector))
         ranking.flags.writeable = False
         self._last = key, answer
         return answer
@@ -141,14 +136,13 @@ class SearchOracle(TieRule):
             key, answer = self._last
             numbers = np.array([answer.value, answer.bound])
             last = {"asked": np.frombuffer(key), "answered": answer.ranking, "numbers": numbers}
-        return {"pool": self._pool, **last, **self.splitting.memory()}
+        return {"pool": self._pool, **last}
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Restore the state that ``memory`` returned."""
         self._pool = np.array(memory["pool"], dtype=np.int64)
         self.assortments.precedence.check(self._pool)
         self._places = np.argsort(self._pool, axis=1)
-        self.splitting.remember(memory)
         self._last = None
         if "asked" in memory:
             value, bound = memory["numbers"].tolist()
@@ -156,10 +150,10 @@ class SearchOracle(TieRule):
 
     def explain(self) -> str:
         """Say why this oracle was chosen."""
-        return f"by local search, with a proven bound from groups of offers ({reduce(self.assortments).explain()})"
+        return f"by local search, with a proven bound from parts of the items ({reduce(self.assortments).explain()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = (self.ties, self.seed, self.budget, self.rounds, self.sweeps, self.states)
+        options = (self.ties, self.seed, self.budget, self.rounds, self.sweeps)
         return SearchOracle, (self.assortments, *options)
 
 
@@ -191,8 +185,10 @@ def fewer(rounds: int, assortments: Assortments) -> int:
 
 def index_offers(assortments: Assortments) -> Offers:
     """Return the offers with the coordinates of each item, and the order."""
-    lists = search_kernels.list_coordinates(assortments.members, assortments.n_items)
-    return Offers(assortments.indptr, assortments.members, assortments.owner, *lists, assortments.precedence.pairs)
+    members, n_items = assortments.members, assortments.n_items
+    listed = np.argsort(members.astype(np.min_scalar_type(n_items)), kind="stable")  # one pass for numbers of 16 bits
+    begins = np.append(0, np.cumsum(np.bincount(members, minlength=n_items)))
+    return Offers(assortments.indptr, members, assortments.owner, begins, listed, assortments.precedence.pairs)
 
 
 LOOKS_PER_COORDINATE, MIN_LOOKS = 6, 100_000  # a call may read as many coordinates, whichever is more
@@ -242,8 +238,7 @@ class QuickOracle(TieRule):
         search_kernels.improve(vector, self._offers, order, TIE_RULES[self.ties], seed, first, work)
         value = float(search_kernels.pool_costs(vector, self._offers, np.argsort(order)[None, :])[0])
         self._answered = order
-        least = float(np.minimum.reduceat(vector, offers.indptr[:-1]).sum())
-        return Answer(order, value, meet(least, value, vector))
+        return Answer(order, value, meet(least_cost_bound(offers, vector, 0), value, vector))
 
     def _sorted(self, costs: Vec) -> Codes:
         """Return the items by their cost above the mean of their offers, cheapest first, as far as the order allows."""

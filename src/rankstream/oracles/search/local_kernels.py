@@ -283,21 +283,6 @@ def pool_costs(costs: Vec, offers: Offers, places: Codes) -> Vec:
 
 
 @compiled
-def list_coordinates(members: Codes, n_items: int) -> tuple[Codes, Codes]:
-    """Where each item's list begins, and all lists of coordinates one after the other: a sort in one pass."""
-    begins = np.zeros(n_items + 1, dtype=np.int64)
-    for k in range(members.size):
-        begins[members[k] + 1] += 1
-    for item in range(n_items):
-        begins[item + 1] += begins[item]
-    free, listed = begins[:-1].copy(), np.empty(members.size, dtype=np.int64)
-    for k in range(members.size):
-        listed[free[members[k]]] = k
-        free[members[k]] += 1
-    return begins, listed
-
-
-@compiled
 def improve(costs: Vec, offers: Offers, order: Codes, ties: int, seed: np.uint64, first: int, work: int) -> None:
     """Insert items at their best positions, from ``first`` on in the order of their codes, until the work is done.
 

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.types import Bits, Codes, Vec, Words
 from rankstream.data.assortments import Assortments
-from rankstream.oracles.bounds import group_kernels
 from rankstream.oracles.protocol import TIE_RULES, Answer, TableOracle, Ties, check_costs
 from rankstream.oracles.reductions import Reduced, reduce
 from rankstream.oracles.tables import lattice_kernels, program_kernels
@@ -102,7 +101,7 @@ def unions(sets: Bits, most: int) -> Bits:
     while count < 0 and capacity < most:
         capacity = min(max(1024, 8 * capacity), most)  # most programs are small, and memory has to be cleared
         states = np.empty(capacity, dtype=np.uint64)
-        count = group_kernels.collect_unions(small_first, states)
+        count = program_kernels.collect_unions(small_first, states)
     if count < 0:
         raise TooManyUnionsError(f"There are more than {most:,} unions of offers: use another oracle (oracles.auto).")
     return np.sort(states[:count])

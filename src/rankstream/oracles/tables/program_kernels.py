@@ -1,4 +1,4 @@
-"""Compiled loops that build the program of the union-lattice oracle, once per problem: planning and writing it.
+"""Compiled loops that build the program of the union-lattice oracle, once per problem: unions, planning and writing.
 
 The program is an array of unsigned 32-bit words, the states in ascending order of their item sets. Per state: the
 number of its transitions; then per transition, one for each move of the state in ascending order (its items; where
@@ -12,6 +12,7 @@ import numpy as np
 
 from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Bits, Bytes, Codes, Words
+from rankstream.oracles.tie_kernels import hashed
 
 MORE_ENTRIES = np.uint32(0x80000000)  # no entry has this bit: there are fewer than 2**31
 
@@ -82,6 +83,46 @@ def find_parent(item: int, state: np.uint64, holding: Bits, inside: Bits, after:
         if both < fewest:
             parent, fewest = k, both
     return parent
+
+
+@compiled
+def find_key(keys: Bits, used: Codes, key: np.uint64) -> int:
+    """The place of a key in an open hash table (``used`` is -1 where free), or the free place where it belongs."""
+    # sizes are powers of two, so that & top is a remainder; at least half of the places are free, so that it ends
+    top = np.uint64(keys.size - 1)
+    place = hashed(np.uint64(0), key) & top
+    while used[place] >= 0 and keys[place] != key:
+        place = (place + np.uint64(1)) & top
+    return int(place)
+
+
+@compiled
+def collect_unions(sets: Bits, states: Bits) -> int:
+    """Write every union of the given sets, the empty one first; returns how many, or -1 if there is no room.
+
+    A set that is a union of those before adds nothing and costs one look: give small sets first.
+    """
+    size = 4
+    while size < 2 * states.size:
+        size *= 2
+    keys, used = np.zeros(size, dtype=np.uint64), np.full(size, -1, dtype=np.int64)
+    states[0] = 0
+    used[find_key(keys, used, states[0])] = 0
+    count = 1
+    for j in range(sets.size):
+        if used[find_key(keys, used, sets[j])] >= 0:
+            continue
+        # those written in this turn contain the set already
+        for s in range(count):
+            union = states[s] | sets[j]
+            place = find_key(keys, used, union)
+            if used[place] < 0:
+                if count == states.size:
+                    return -1
+                keys[place], used[place] = union, count
+                states[count] = union
+                count += 1
+    return count
 
 
 @compiled
