@@ -120,7 +120,7 @@ def test_any_offers_survive(tmp_path_factory: Any, offers: Assortments, data: st
 @pytest.mark.parametrize("parts", [1, 2])
 def test_oracles_that_learn_go_on_where_they_were(parts: int, tmp_path: Path, monkeypatch: Any) -> None:
     offers = simulate.market(5, n_items=9, n_offers=8).assortments
-    oracle: Any = SearchOracle(offers, rounds=20, sweeps=2, states=20)
+    oracle: Any = SearchOracle(offers, rounds=20, sweeps=2)
     if parts == 2:
         own = [(f"{item} {copy}" for item in offer) for copy in (1, 2) for offer in offers.offers]
         offers = Assortments(own)
@@ -236,13 +236,11 @@ def test_damaged_files_are_explained(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "is not a rankstream checkpoint"),
-        ({"version": 99}, "has version 99, this rankstream reads up to 1"),
-        ({"runs": [{}]}, "damaged checkpoint"),
-        ({"sums.vertex": np.zeros(3)}, r"its sums of vertex have the shape \(3,\), not \(4,\)"),
-        ({"counts.tallies": np.zeros(3)}, r"its counts have the shape \(3,\), not \(4,\)"),
-        ({"orders": np.zeros((1, 3), dtype=np.int64)}, "does not order all items"),
-        ({"sums.dual": np.array(["a"])}, "damaged checkpoint"),
-        ({"weights": np.ones(9)}, "damaged checkpoint"),
+        ({"version": 99}, "has version 99, this rankstream reads up to 2"),
+        ({"runs": [{}]}, "its digest is of another content"),
+        ({"weights": np.ones(9)}, "its digest is of another content"),
+        ({"version": 1, "digest": None, "orders": np.zeros((1, 3), dtype=np.int64)}, "does not order all items"),
+        ({"version": 1, "digest": None, "sums.dual": np.array(["a"])}, "damaged checkpoint"),
     ],
 )
 def test_files_that_do_not_fit_are_explained(change: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -255,6 +253,8 @@ def test_files_that_do_not_fit_are_explained(change: dict[str, Any], message: st
     for name, value in change.items():
         if isinstance(value, np.ndarray):
             arrays[f"0.{name}"] = value
+        elif value is None:
+            del arrays[name]
         else:
             header[name] = value
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)

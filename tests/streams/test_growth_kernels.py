@@ -15,7 +15,6 @@ from rankstream._core.types import Vec
 from rankstream.data.vertex_kernels import add_choices
 from rankstream.oracles import QuickOracle, Ties
 from rankstream.oracles.search import local
-from rankstream.oracles.search.local_kernels import list_coordinates
 from rankstream.streams.runs import growth
 from rankstream.streams.runs.growth import extend_rankings
 
@@ -35,7 +34,8 @@ def test_choices_are_added_as_whole_vertices_are(offers: Assortments, data: st.D
 
 @given(strategies.assortments())
 def test_every_item_has_the_list_of_its_coordinates(offers: Assortments) -> None:
-    begins, listed = list_coordinates(offers.members, offers.n_items)
+    index = local.index_offers(offers)
+    begins, listed = index.item_ptr, index.item_coordinates
     for item in range(offers.n_items):
         assert listed[begins[item] : begins[item + 1]].tolist() == np.flatnonzero(offers.members == item).tolist()
 

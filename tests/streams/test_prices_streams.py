@@ -24,7 +24,6 @@ from rankstream.oracles import QuickOracle, Ties
 from rankstream.streams import entropy_follower as served
 from rankstream.streams import pace
 from rankstream.streams.background import BackgroundLive, refreshed
-from rankstream.streams.record import RecordLevels
 from rankstream.streams.runs.growth import drop_offers
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -95,15 +94,6 @@ def test_a_priced_stream_is_resumed_bit_for_bit(kind: str, tmp_path: Path) -> No
     assert resumed.model.to_text() == whole.model.to_text()
     assert resumed.sparse == whole.sparse
     assert resumed.certificate == whole.certificate
-
-
-def test_a_state_whose_order_is_not_that_of_its_levels_is_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "state.npz"
-    live = in_batches(Live(prices=LEVELS, publish="sparse"), records(30), 30)
-    live._levels = RecordLevels({"tea": [3, 4]})
-    live.save(path)
-    with pytest.raises(ValueError, match=r"is a damaged checkpoint .its items are in another order than its price lev"):
-        Live.load(path)
 
 
 @pytest.mark.parametrize("kind", KINDS)

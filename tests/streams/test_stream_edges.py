@@ -73,15 +73,6 @@ def test_an_outgrown_market_learns_from_blocks() -> None:
     assert StreamPace(left=5).remark(None).startswith("The 5 offers with the fewest choices were dropped")
 
 
-def test_a_pace_is_that_of_its_stream() -> None:
-    assert StreamPace.from_content(None, 2, 70) == StreamPace(2, 70)
-    whole = {"copies": 2, "choices": 70, "built": 70, "left": 1}
-    assert StreamPace.from_content(whole, 2, 0) == StreamPace(2, 70, 70, 1)
-    for wrong, copies in ((whole | {"built": 71}, 2), (whole, 1)):
-        with pytest.raises(ValueError, match="its pace is that of another stream"):
-            StreamPace.from_content(wrong, copies, 0)
-
-
 @pytest.mark.parametrize(
     ("size", "choices", "fitted", "knows", "fit", "serves"),
     [

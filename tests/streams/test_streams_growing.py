@@ -2,7 +2,6 @@
 
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -263,15 +262,6 @@ def test_a_stream_has_no_table_that_leaves_no_memory_to_others() -> None:
     assert isinstance(live.run.solver.oracle, SearchOracle)
     live.observe([Record((*items[:3], "new"), "new")] * 300)
     assert isinstance(live.run.solver.oracle, SearchOracle)
-
-
-def test_a_pace_of_another_stream_is_refused() -> None:
-    content = asdict(StreamPace(choices=7, built=3))
-    assert StreamPace.from_content(content, 1, 0) == StreamPace(choices=7, built=3)
-    for change in ({"built": 8}, {"copies": 2}, {"left": -1}, {"left": "a"}):
-        with pytest.raises(ValueError, match=r"pace|number of choices"):
-            StreamPace.from_content({**content, **change}, 1, 0)
-    assert StreamPace.from_content(None, 2, 9) == StreamPace(2, 9)
 
 
 def test_a_market_of_new_offers_begins_with_a_quick_oracle() -> None:

@@ -18,7 +18,7 @@ from rankstream.models.rankings import RankingModel
 from rankstream.solver.loop import Solver, make_solver
 from rankstream.solver.runs import Run
 from rankstream.streams.files.checkpoint import Checkpoint, explained, read_runs, write
-from rankstream.streams.files.packing import Packed, check_detector, pack
+from rankstream.streams.files.packing import Packed, pack
 from rankstream.streams.live_settings import DetectorSettings
 from rankstream.streams.pace import StreamPace
 from rankstream.streams.runs.endless import advance, endless
@@ -255,7 +255,6 @@ class ChangeDetector:
         detector.restarted, detector._pending = more.get("restarted", last), more["pending"]
         detector.records, detector.statistic, detector.since = (more[n] for n in ("records", "statistic", "since"))
         detector.halfway = more.get("halfway", detector.since)
-        check_detector(detector)
         detector._compare()
         return detector
 

@@ -25,7 +25,7 @@ from rankstream.solver.runs import Run
 from rankstream.streams.detector import Alarm, ChangeDetector, DetectorSettings
 from rankstream.streams.entropy_follower import EntropyFollower
 from rankstream.streams.files.checkpoint import explained, read_runs, write
-from rankstream.streams.files.packing import check_live, pack
+from rankstream.streams.files.packing import pack
 from rankstream.streams.live_settings import LiveSettings, Reach
 from rankstream.streams.pace import StreamPace, may_serve
 from rankstream.streams.proofs import StreamProof
@@ -341,5 +341,4 @@ class Live:
             live.records, live.notes = records, notes
             if dense is not None:
                 live.dense = EntropyFollower.from_content(dense, live.seed)
-            check_live(live)
         return live

@@ -4,8 +4,7 @@ The paper fixes the collection of offers. Here coordinates are appended, and the
 collection in which the new offers were silent: all rankings had the same payoff there, and the data agreed with the
 model. So ``certificate(...).gap`` still holds. The learner's regret bound is for a fixed collection, and starts again.
 
-If a market outgrows the memory, the least informative offers are dropped. The past is then read as a game on the
-remaining offers, played at its means. The rest of a dual stays in the domain, so the gap holds for these offers.
+If a market outgrows the memory, the least informative offers are dropped, and the run starts again from the counts.
 """
 
 from collections.abc import Sequence
@@ -258,8 +257,8 @@ def offers_to_keep(counts: ChoiceCounts, most: int) -> Codes:
 def drop_offers(runs: Sequence[Run], counts: Sequence[ChoiceCounts], stay: Codes) -> list[ChoiceCounts]:
     """Drop offers, and items without offers, from the runs and the counts; return the new counts.
 
-    Items of an order stay, because the order must hold if they are offered again. Runs that ``reweigh`` does not
-    support start again.
+    Items of an order stay, because the order must hold if they are offered again. The runs start again from the counts,
+    with a quick oracle: in such a market, a model follows its counts within a few rounds.
     """
     whole = counts[0].assortments
     places = np.flatnonzero(np.isin(whole.owner, stay))
@@ -267,7 +266,11 @@ def drop_offers(runs: Sequence[Run], counts: Sequence[ChoiceCounts], stay: Codes
     named = [whole.items[code] for code in codes.tolist()]
     offers = Assortments([whole.offers[number] for number in stay.tolist()], named, whole.order)
     for run in runs:
-        run.solver, run.state = _part_of_run(run, whole, offers, places, stay, codes)
+        distance: Any = run.solver.distance
+        weights = {"weights": None} if hasattr(distance, "weights") else {}
+        oracle = QuickOracle(offers, *tie_rule(run.solver.oracle), run.state.round)
+        run.solver = Solver(offers, replace(distance, assortments=offers, **weights), run.solver.learner, oracle)
+        run.state = run.solver.init()
     return [_part_of_counts(tally, offers, places, stay) for tally in counts]
 
 
@@ -283,46 +286,3 @@ def _part_of_counts(counts: ChoiceCounts, offers: Assortments, places: Codes, st
         memory |= {name: memory[name][where >= 0] for name in ("amounts", "times")} | {"where": where[where >= 0]}
     part.remember(memory)
     return part
-
-
-def _part_of_run(
-    run: Run, whole: Assortments, offers: Assortments, places: Codes, stay: Codes, codes: Codes
-) -> tuple[Solver, State]:
-    distance: Any = run.solver.distance
-    before = run.state
-    ties, seed = tie_rule(run.solver.oracle)
-    weights: Any = getattr(distance, "weights", None)
-    changes = {} if weights is None else {"weights": tuple(weights[number] for number in stay.tolist())}
-    smaller: Any = replace(distance, assortments=offers, **changes)
-    now = np.full(whole.n_items, -1, dtype=np.int64)
-    now[codes] = np.arange(codes.size)
-    renamed = now[_orders(before, whole.n_items)]  # -1 where an item leaves
-    orders = renamed[renamed >= 0].reshape(len(renamed), codes.size)
-    start = orders[-1] if len(orders) else None
-    solver = Solver(offers, smaller, run.solver.learner, QuickOracle(offers, ties, seed, before.round, start))
-    if not before.round or not can_reweigh(run.solver):
-        return solver, solver.init()
-    learner = type(before.learner)(*(part[places] if np.ndim(part) else part for part in before.learner))
-    state = State(learner, _part_of_sums(before.sums, smaller, places), before.round)
-    state.observations, state.seen = before.observations, None if before.seen is None else before.seen[places]
-    for order, weight in zip(orders, before.weights.values(), strict=True):
-        key = order.tobytes()
-        state.weights[key] = state.weights.get(key, 0.0) + weight
-    return solver, state
-
-
-def _part_of_sums(sums: Sums, distance: Any, places: Codes) -> Sums:
-    """Return the sums as if all rounds had been played at their means."""
-    total = sums.total_weight
-    vertex, frequencies, dual = (array[places] for array in (sums.vertex, sums.frequencies, sums.dual))
-    mean: Vec = dual / total
-    return Sums(
-        vertex=vertex,
-        frequencies=frequencies,
-        dual=dual,
-        total_weight=total,
-        answer=float(distance.costs(mean) @ vertex),
-        offset=total * float(distance.offset(mean, frequencies / total)),
-        latest=sums.latest[places] if sums.latest.size else sums.latest,
-        moved=True,
-    )

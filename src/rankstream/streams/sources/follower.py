@@ -4,13 +4,11 @@ import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from types import NoneType
 from typing import Any, Final, NamedTuple
 
 from rankstream._core.types import Label
 from rankstream.data.decay import as_reach
-from rankstream.data.readers.problems import shown
-from rankstream.data.readers.roles import IN_OFFERS, parsed
+from rankstream.data.readers.roles import IN_OFFERS
 from rankstream.streams.detector import Alarm
 from rankstream.streams.files.checkpoint import explained
 from rankstream.streams.live import Live, Record
@@ -20,8 +18,6 @@ from rankstream.streams.sources.parser import LineReader
 from rankstream.streams.sources.rotation import Place
 
 BATCH_RECORDS = 1000  # that are learned at once; not tuned
-MAX_PLACE = 2**62
-FILE = ((int, NoneType), (int, NoneType), (str, NoneType))  # types of device, inode and digest
 DIALECT = ("decimal", "dates")  # options detected from records
 END: Final = "end"
 
@@ -180,19 +176,10 @@ def _place_in(notes: dict[str, Any]) -> Step:
     end, number, skipped = notes["at"]
     file = notes.get("file") or {}
     place = Place(end, number, file.get("device"), file.get("inode"), file.get("digest"))
-    if not all(type(value) is int and 0 <= value < MAX_PLACE for value in (end, number, skipped)):
-        raise ValueError(f"its place {shown([end, number, skipped])} is not of whole numbers")
-    if not all(type(value) in kinds for value, kinds in zip(place[2:], FILE, strict=True)):
-        raise ValueError(f"the file of its place is {shown(file)}")
     return Step([], place, skipped)
 
 
 def _reading_in(notes: dict[str, Any]) -> dict[str, str | None]:
     """Return the saved reading options; version 0.2 had none."""
     noted = notes.get("reading", {})
-    known = ("columns", "no_choice", "separator", "prices", *DIALECT)
-    if not isinstance(noted, dict) or any(type(noted.get(name)) not in (str, NoneType) for name in known):
-        raise ValueError(f"how it is read is {shown(noted)}")
-    if noted.get("columns") is not None:
-        parsed(noted["columns"])
-    return {name: noted[name] for name in known if name in noted}
+    return {name: noted[name] for name in ("columns", "no_choice", "separator", "prices", *DIALECT) if name in noted}
