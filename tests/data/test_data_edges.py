@@ -136,14 +136,14 @@ def test_verdicts() -> None:
     assert verdict(quiet, appeared=2) == "No change found, but only 1 of 3 offers could be compared."
     assert verdict(moved(0.01)) == "Choices changed in 1 of 1 offer, but no item changed across offers."
     assert verdict(quiet, items=(tea,)) == "Tastes changed: tea +10.0 points."
-    four = [ItemMovement(f"i{number}", 0.1, 0.01, 1, 1) for number in range(4)]
-    assert verdict(quiet, items=tuple(four)).endswith("i2 +10.0 points and 1 more.")
-    assert verdict(quiet, items=tuple(four[:3])).endswith("i2 +10.0 points.")
+    five = [ItemMovement(f"i{number}", 0.1, 0.01, 1, 1) for number in range(5)]
+    assert verdict(quiet, items=tuple(five)).endswith("i2 +10.0 points and 2 more.")
+    assert verdict(quiet, items=tuple(five[:4])).endswith("i3 +10.0 points.")
     small = ItemMovement("pie", 0.0004, 0.01, 1, 1)
     assert verdict(quiet, items=(small, tea)) == "Tastes changed: tea +10.0 points."
     assert verdict(quiet, items=(small,)) == "Tastes changed: pie +0.0 points."
-    assert verdict(quiet, items=(tea,), given_offers=True).endswith("points at equal offers.")
-    assert verdict(quiet, tested_items=1, given_offers=True).startswith("No change found in 1 item at equal offers")
+    assert verdict(quiet, items=(tea,), given_offers=True).endswith("points on the same offers.")
+    assert verdict(quiet, tested_items=1, given_offers=True).startswith("No change found in 1 item on the same offers")
     assert verdict(quiet, tested_items=2, given_offers=True).startswith("No change found in 2 items")
     assert verdict(shortage="few") == "few"
     assert verdict(appeared=2) == "No offer occurs in both periods, so nothing could be compared."

@@ -220,26 +220,6 @@ def test_long_tables_of_many_items(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counts.assortments.n_offers == 20
 
 
-@pytest.mark.slow
-def test_parts_follow_the_rows_of_large_files(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"offered": "a;b", "chosen": np.repeat(["a", "b"], 200_000)})
-    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "data.parquet", row_group_size=7_000)
-    frame.to_csv(tmp_path / "data.csv", index=False)
-    for source in (frame, tmp_path / "data.parquet", tmp_path / "data.csv"):
-        parts = read(source, parts=2).groups
-        assert [part.tallies.tolist() for part in parts.values()] == [[200_000, 0], [0, 200_000]]
-
-
-def test_parts_follow_the_rows_where_offers_are_numbered(tmp_path: Path) -> None:
-    numbers = [*range(100)] * 4
-    frame = pd.DataFrame(
-        {"offer_id": numbers, "item": np.repeat(["a", "b"], 200), "count": np.repeat([1, 0, 0, 2], 100)}
-    )
-    for source in (frame, given_as(frame, "csv", tmp_path)):
-        parts = read(source, parts=2).groups
-        assert [part.tallies.tolist() for part in parts.values()] == [[100, 0], [0, 200]]
-
-
 def test_parquet_files_have_the_same_columns(tmp_path: Path) -> None:
     table = pa.Table.from_pandas(transactions().assign(time=pd.Timestamp("2024-02-02", tz="UTC")))
     pq.write_table(table.slice(0, 2), tmp_path / "1.parquet")

@@ -93,14 +93,13 @@ OPTIONS: list[dict[str, Any]] = [
         {"by": "time"},
         {"period": "day"},
         {"period": "week"},
-        {"parts": 2},
         {"no_choice": "none"},
     ),
     *(
         {"time_slices": 3},
         {"since": "2024-05-17"},
         {"half_life": "10d"},
-        {"time_slices": 2, "parts": 2, "since": "2024-05-01"},
+        {"time_slices": 2, "since": "2024-05-01"},
     ),
 ]
 Tables = tuple[str, list[list[str]]]

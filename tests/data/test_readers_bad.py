@@ -183,9 +183,6 @@ def test_headers_that_are_none(tmp_path: Path) -> None:
         ({"by": "store"}, "has no column 'store'"),
         ({"period": "day"}, "has no column 'time'"),
         ({"period": "age"}, "Unknown period 'age'"),
-        ({"parts": 0}, "The number of parts is 0"),
-        ({"parts": 9}, "has 5 records, but at least 9 are needed"),
-        ({"parts": 2, "by": "chosen"}, "parts cannot be combined with by or period"),
         ({"memory": "lots"}, "The memory 'lots' is not a size"),
     ],
 )

@@ -41,9 +41,7 @@ LINES = st.lists(CELLS, max_size=5).map(",".join) | st.text(max_size=12) | st.ju
     st.lists(LINES, max_size=6),
     st.sampled_from(["csv", "jsonl", "soc", "toi", "csv.gz", "parquet"]),
     st.sampled_from(["stop", "skip"]),
-    st.sampled_from(
-        [{}, {"parts": 1}, {"by": "chosen"}, {"period": "day"}, {"no_choice": "none"}, {"outside_share": 0.3}]
-    ),
+    st.sampled_from([{}, {"by": "chosen"}, {"period": "day"}, {"no_choice": "none"}, {"outside_share": 0.3}]),
 )
 def test_garbage_gives_counts_or_one_sentence(
     tmp_path: Path, head: str, rows: list[str], ending: str, on_error: str, options: Any
@@ -101,7 +99,7 @@ def written(kind: str, records: list[Any]) -> pd.DataFrame:
     st.lists(RECORD, min_size=2, max_size=8),
     st.sampled_from(["transactions", "wide", "coded", "long", "named", "listed", "rankings"]),
     st.sampled_from(["csv", "jsonl", "pandas", "parquet"]),
-    st.sampled_from([{}, {"parts": 2}, {"by": "time"}, {"period": "day"}, {"period": "week"}, {"no_choice": "none"}]),
+    st.sampled_from([{}, {"by": "time"}, {"period": "day"}, {"period": "week"}, {"no_choice": "none"}]),
 )
 def test_quick_and_slow_ways_agree(tmp_path: Path, records: list[Any], kind: str, way: str, options: Any) -> None:
     records = [*records, (["a", "b"], 0, "1", "2024-02-01", "")]

@@ -90,14 +90,12 @@ def test_slices_are_put_together(most: int, ends: list[int]) -> None:
     "since", ["2024-01-03", "2024-01-03 00:00:00", "2024-01-03T01:00:00+01:00", datetime(2024, 1, 3), 1704240000]
 )
 def test_only_what_came_since(since: Any, way: str, tmp_path: Path) -> None:
-    found = read_by(way, FRAME, tmp_path, since=since, time_slices=2, parts=2)
+    found = read_by(way, FRAME, tmp_path, since=since, time_slices=2)
     late = FRAME[FRAME["time"] >= pd.Timestamp("2024-01-03")]
     assert 0 < len(late) < SIZE
     assert (found.rows, found.counts.tallies.tolist()) == (len(late), counted(late, found.counts))
     assert found.times[0] == as_seconds(late["time"].min().to_pydatetime())
     assert sum(part.observations for part in found.slices) == late["count"].sum()
-    halves = [counted(part, found.counts) for part in (late[: -(-len(late) // 2)], late[-(-len(late) // 2) :])]
-    assert [part.tallies.tolist() for part in found.groups.values()] == halves
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -165,7 +163,7 @@ def test_an_observation_has_one_time() -> None:
 def test_what_is_older_is_not_looked_at() -> None:
     frame = pd.DataFrame({"offered": "a;b", "chosen": ["x", "b"], "time": ["2024-01-01", "2024-01-02"]})
     assert (read(frame, since="2024-01-02").rows, read(frame, since="2024-01-02").problems.total) == (1, 0)
-    with pytest.raises(ValueError, match="has 0 records since 2025-01-01, but at least 1 are needed"):
+    with pytest.raises(ValueError, match="has 0 records since 2025-01-01: give a file with choices"):
         read(frame, since="2025-01-01")
 
 

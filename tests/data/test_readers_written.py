@@ -24,6 +24,7 @@ WRITTEN: dict[str, Callable[[list[str]], str]] = {
     "JSON": json.dumps,
     "Python": str,
 }
+BROKEN = r"the JSON array is broken \(at byte .*\): write one record per line"
 
 
 @pytest.mark.parametrize("how", WRITTEN)
@@ -85,13 +86,16 @@ def test_all_records_in_one_array(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ('[{"offered": "a;b", "chosen": "a"}', "record 2: the JSON array is broken here: write one record per line"),
-        ('[{"offered": "a;b", "chosen": "a"},]', "record 2: the JSON array is broken here"),
-        ('[{"offered": "a;b", "chosen": "a"} {"offered": "a;b"}]', "record 2: the JSON array is broken here"),
-        ('[,{"offered": "a;b"}]', "record 1: the JSON array is broken here"),
-        ('[{"offered": "a;b", "chosen": "a"}] []', "continues after its JSON array"),
-        ('[{"offered": "a;b", "chosen": "a"}' + ", 1" * 99, "record 100: the JSON array is broken here"),
-        ("[" + "[" * 3 * MAX_LINE_BYTES, "record 1: the JSON array is broken here"),
+        ('[{"offered": "a;b", "chosen": "a"}', BROKEN),
+        ('[{"offered": "a;b", "chosen": "a"},]', BROKEN),
+        (
+            '[{"offered": "a;b", "chosen": "a"} {"offered": "a;b"}]',
+            BROKEN,
+        ),
+        ('[,{"offered": "a;b"}]', BROKEN),
+        ('[{"offered": "a;b", "chosen": "a"}] []', BROKEN),
+        ('[{"offered": "a;b", "chosen": "a"}' + ", 1" * 99, BROKEN),
+        ("[" + "[" * 3 * MAX_LINE_BYTES, BROKEN),
         ("[]", "has no records"),
     ],
 )
@@ -102,12 +106,11 @@ def test_arrays_that_break_off(content: str, words: str, tmp_path: Path) -> None
         read(path, on_error="skip")
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "jsonl", "json", "soi"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "jsonl", "soi"])
 def test_text_in_other_encodings(ending: str, tmp_path: Path) -> None:
     words = {
         "csv": "offered,chosen\ncafé;thé,thé\n",
         "jsonl": '{"offered": "café;thé", "chosen": "thé"}\n',
-        "json": '[{"offered": "café;thé", "chosen": "thé"}]',
         "soi": "# NUMBER ALTERNATIVES: 2\n# ALTERNATIVE NAME 1: café\n# ALTERNATIVE NAME 2: thé\n1: 2,1\n",
     }[ending.removesuffix(".gz")]
     path = tmp_path / f"data.{ending}"
@@ -123,6 +126,21 @@ def test_text_in_other_encodings(ending: str, tmp_path: Path) -> None:
     path.write_bytes(words.encode("utf-16")[:-1])
     with pytest.raises(ValueError, match=r"is not text in utf-16 .*: set encoding|not a complete gzip"):
         read(path, encoding="utf-16")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_arrays_are_in_utf8(packed: bool, tmp_path: Path) -> None:
+    path = tmp_path / ("data.json.gz" if packed else "data.json")
+    words = '[{"offered": "café;thé", "chosen": "thé"}]'
+    for encoding in ("utf-8", "latin-1"):
+        content = words.encode(encoding)
+        path.write_bytes(gzip.compress(content) if packed else content)
+        if encoding == "utf-8":
+            assert read_counts(path).assortments.items == ("café", "thé")
+    with pytest.raises(ValueError, match=r"is broken \(at byte .*invalid UTF-8.*\): write one record per line"):
+        read(path)
+    with pytest.raises(ValueError, match="is one JSON array: save it in UTF-8, or write one record per line"):
+        read(path, encoding="latin-1")
 
 
 def test_encodings_that_are_none() -> None:

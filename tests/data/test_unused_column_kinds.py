@@ -29,9 +29,9 @@ def look_at(
 
 def test_one_value_is_no_column_to_use() -> None:
     assert look_at([["x"]] * 30) == UnusedColumn(
-        "column", "other", "column is not used: all of its values are the same.", {"values": 1}
+        "column", "other", "The column 'column' is not used: all of its values are the same.", {"values": 1}
     )
-    assert look_at([]).sentence == "column is not used: not checked."
+    assert look_at([]).sentence == "The column 'column' is not used: not checked."
     assert look_at([["x"], [""]] * 15).evidence == {"values": 1}  # an empty cell is no value
 
 
@@ -45,10 +45,13 @@ def test_groups_have_twenty_records_for_each_value() -> None:
 
 
 def test_columns_that_number_records_are_identifiers() -> None:
-    assert look_at([[f"k{number}"] for number in range(9)]).sentence == "column is not used: it numbers the records."
+    assert (
+        look_at([[f"k{number}"] for number in range(9)]).sentence
+        == "The column 'column' is not used: it numbers the records."
+    )
     assert look_at([[f"k{number}"] * 2 for number in range(9)]).kind == "identifier"
     pairs = [[f"k{number}", f"j{number}"] for number in range(9)]
-    assert look_at(pairs).sentence == "column is not used: all of its values differ."
+    assert look_at(pairs).sentence == "The column 'column' is not used: all of its values differ."
     assert look_at([*pairs, ["k0", "j0"]]).kind == "other"
     named = [["k1"], ["k1"], ["k2"]] * 20
     assert look_at(named, "order_id").kind == look_at(named, " Order_ID ").kind
@@ -80,7 +83,7 @@ def test_times_are_told_from_first_to_last() -> None:
     days = [[f"2024-05-{number:02}"] for number in range(10, 20)]
     found = look_at(days)
     assert (found.kind, found.evidence) == ("time", {"first": 1715299200.0, "last": 1716076800.0})
-    assert found.sentence.startswith("column is not used: choices from 10 May 2024 to 19 May 2024; ")
+    assert found.sentence.startswith("The column 'column' is not used: choices from 10 May 2024 to 19 May 2024; ")
     assert look_at(days, span=(1e9, 1.1e9)).evidence == {"first": 1e9, "last": 1.1e9}
     assert look_at([*days, ["soon"]]).kind != "time"
     seconds = [[str(1_700_000_000 + 1000 * number)] for number in range(10)]

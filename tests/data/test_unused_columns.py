@@ -230,7 +230,7 @@ def test_every_answer_repeats_the_warning(tmp_path: Path) -> None:
     assert "95 %" not in decided.stdout
     content = json.loads(run("decide", "model.json", "--margins", "margins.csv", "--json", cwd=tmp_path).stdout)
     assert content["warnings"] == warning
-    options = ("--data", "till.csv", "--no-compare", "--replicates", "3")
+    options = ("--data", "till.csv", "--replicates", "3")
     assert run("report", "model.json", *options, cwd=tmp_path).returncode == 0
     page = (tmp_path / "report.html").read_text()
     assert page.count("Price is ignored, but choices depend on it") >= 2
@@ -282,7 +282,7 @@ def test_markets_list_the_columns_that_they_do_not_use(tmp_path: Path) -> None:
     done = run("fit", "till.csv", "--by", "store", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Price varies for 4 of 4 items: use it with --price-columns Price." in done.stderr
-    assert "date is not used: choices from 2 March 2026" in done.stderr
+    assert "The column 'date' is not used: choices from 2 March 2026" in done.stderr
     assert done.stdout.startswith("Warning: Price is ignored, but choices depend on it (p ")
     assert "Warning: Price is ignored" in run("show", "models", "--market", "West", cwd=tmp_path).stdout
     content = json.loads(run("fit", "till.csv", "--by", "store", *options, "--json", cwd=tmp_path).stdout)

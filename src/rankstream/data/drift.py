@@ -99,9 +99,10 @@ class DriftReport:
             return self.shortage
         if self.items:
             visible = [item for item in self.items if abs(item.change) >= 0.0005] or self.items
-            names = ", ".join(f"{item.item} {100 * item.change:+.1f} points" for item in visible[:3])
-            more = f" and {len(visible) - 3} more" if len(visible) > 3 else ""
-            condition = " at equal offers" if self.given_offers else ""
+            most = 3 if len(visible) > 4 else 4
+            names = ", ".join(f"{item.item} {100 * item.change:+.1f} points" for item in visible[:most])
+            more = f" and {len(visible) - most} more" if len(visible) > most else ""
+            condition = " on the same offers" if self.given_offers else ""
             return f"Tastes changed: {names}{more}{condition}."
         if self.moved:
             return f"Choices changed in {_offers(len(self.moved), self.tested)}, but no item changed across offers."
@@ -111,7 +112,7 @@ class DriftReport:
             return "No offer has enough choices in both periods, so nothing could be compared."
         if self.given_offers:
             items = f"{self.tested_items:,} {'item' if self.tested_items == 1 else 'items'}"
-            return f"No change found in {items} at equal offers; {_offers(self.tested, every)} could be tested alone."
+            return f"No change found in {items} on the same offers; {_offers(self.tested, every)} were tested alone."
         if 2 * self.tested < every:
             return f"No change found, but only {_offers(self.tested, every)} could be compared."
         return "No evidence that tastes changed: one model explains all of these choices."
@@ -179,13 +180,13 @@ def drift_report(
     expected number is at least 5; where nothing is left to compare the p-value is 1. Below 30 choices in a period
     nothing is compared.
 
-    ``DriftReport.items`` are the items behind the changes. The most significant one by Mantel and Haenszel's test over
-    all offers with it comes first. Then its choices are left out and the test is repeated, until no item is significant
-    at ``level`` (Bonferroni over all items). So one item that gains is one line, not one for each item that loses.
+    ``DriftReport.items`` are the items behind the changes, largest change first. Mantel and Haenszel's test over all
+    offers with an item finds the most significant one. Its choices are left out and the test is repeated, until no item
+    is significant at ``level`` (Bonferroni over all items). So one item that gains is one line, not each that loses.
     Price levels of one item, such as "tea @ 3.00", are one item.
 
     Where offers of both periods have less than half of the choices, items are compared through a logit with an effect
-    for every item at every price (``item_changes.by_logit``): a change is then one at equal offers and prices.
+    for every item at every price (``item_changes.by_logit``): a change is then one on the same offers and prices.
 
     Offers and items get half of the level each, so that ``level`` bounds the false-alarm rate of both together.
 
@@ -254,7 +255,7 @@ def drift_report(
         tuple(sorted(movements, key=lambda movement: movement.p_value)),
         tuple(common.offers[number] for number in np.flatnonzero(now & ~then)),
         tuple(common.offers[number] for number in np.flatnonzero(then & ~now)),
-        *(level, control, items, tested_items, given_offers, short),
+        *(level, control, tuple(sorted(items, key=lambda item: -abs(item.change))), tested_items, given_offers, short),
     )
 
 

@@ -46,9 +46,9 @@ def splits(
 def _by_offers(data: ChoiceCounts, folds: int, generator: np.random.Generator) -> list[Split]:
     n_offers = data.assortments.n_offers
     if n_offers < folds:
-        fewer = f"ask for at most {n_offers} folds, or " if n_offers > 1 else ""
+        fewer = f"set folds={n_offers} or " if n_offers > 1 else "set "
         offers = "is 1 offer" if n_offers == 1 else f"are {n_offers} different offers"
-        raise ValueError(f"There {offers} with choices but {folds} folds: {fewer}hold out choices.")
+        raise ValueError(f"There {offers} with choices but {folds} folds: {fewer}holdout='choices'.")
     parts = np.array_split(generator.permutation(n_offers), folds)
     everything = np.arange(n_offers)
     return [(restrict(data, np.setdiff1d(everything, part)), restrict(data, np.sort(part))) for part in parts]

@@ -207,6 +207,11 @@ class PriceLevels:
         return f"PriceLevels({'; '.join(f'{item}: {text}' for item, text in texts.items())})"
 
 
+def price_text(price: float | None) -> str:
+    """Return a price with two decimals, such as 3.00, or with more of its own; empty without one."""
+    return "" if price is None else f"{price:.2f}" if round(price, 2) == price else f"{price:g}"
+
+
 def split_label(label: Label) -> tuple[Label, float | None]:
     """Split a label into its item and its price; a label without a price is an item.
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.arguments import whole_number
 from rankstream._core.types import Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
@@ -59,16 +58,14 @@ def choices_from_ballots(
     *,
     items: Sequence[str] | None = None,
     offers: Any = "pairs",
-    seed: int = 0,
     ties: str = "split",
     nobody: str = "nobody further",
 ) -> dict[Any, ChoiceCounts]:
     """Return the counts of each group: what its voters choose from every offer.
 
-    ``offers`` are "pairs", "all" (of two candidates or more), a number of random ones drawn with the ``seed``, or a
-    list. A voter who ranked none of an offer chooses ``nobody``, which is in every offer if some ballot is incomplete.
-    A tie at the top splits the vote ("split") or leaves it out ("skip"). Each voter answers all offers, so choices from
-    different offers are not independent.
+    ``offers`` are "pairs", "all" (of two candidates or more), or a list. A voter who ranked none of an offer chooses
+    ``nobody``, which is in every offer if some ballot is incomplete. A tie at the top splits the vote ("split") or
+    leaves it out ("skip"). Each voter answers all offers, so choices from different offers are not independent.
 
     >>> votes = {(("tea",), ("pie",), ("cake",)): 3.0, (("pie", "cake"),): 1.0}
     >>> counts = choices_from_ballots({"": votes}, offers=[("tea", "pie")])[""]
@@ -82,7 +79,7 @@ def choices_from_ballots(
     short = any(sum(map(len, ballot)) < len(candidates) for votes in ballots.values() for ballot in votes)
     if short and nobody in candidates:
         raise ValueError(f"{nobody!r} is also the label for an exhausted ballot: pass another nobody=.")
-    menus = [(*menu, nobody) if short else menu for menu in _menus(candidates, offers, seed, short)]
+    menus = [(*menu, nobody) if short else menu for menu in _menus(candidates, offers, short)]
     assortments = Assortments(menus, (*candidates, nobody) if short else candidates)
     return {
         group: ChoiceCounts(assortments, _tallies(assortments, votes, ties, len(candidates)))
@@ -90,21 +87,12 @@ def choices_from_ballots(
     }
 
 
-def _menus(candidates: list[str], offers: Any, seed: int, short: bool) -> list[tuple[str, ...]]:
+def _menus(candidates: list[str], offers: Any, short: bool) -> list[tuple[str, ...]]:
     if len(candidates) < 2:
         raise ValueError(f"There is only the candidate {shown(candidates[0])}: a choice needs two.")
-    if isinstance(offers, str):
-        if offers not in ("pairs", "all"):
-            raise ValueError(f"offers is {offers!r}: it must be 'pairs', 'all', a number, or a list of offers.")
-        if offers == "all" and len(candidates) > MAX_CANDIDATES:
-            raise ValueError(
-                f"All subsets of {len(candidates)} candidates are too many: ask for a number of random ones."
-            )
-        if offers == "pairs":
-            _check_cells("All pairs", candidates, comb(len(candidates), 2) * (2 + short))
-        sizes = range(2, 3 if offers == "pairs" else len(candidates) + 1)
-        return [menu for size in sizes for menu in combinations(candidates, size)]
-    if isinstance(offers, Iterable):
+    if not isinstance(offers, Iterable) or (isinstance(offers, str) and offers not in ("pairs", "all")):
+        raise ValueError(f"offers is {offers!r}: it must be 'pairs', 'all', or a list of offers.")
+    if not isinstance(offers, str):
         place = {name: number for number, name in enumerate(candidates)}
         menus = [tuple(map(str, menu)) for menu in offers]
         for name in (name for menu in menus for name in menu):
@@ -112,26 +100,16 @@ def _menus(candidates: list[str], offers: Any, seed: int, short: bool) -> list[t
                 known = listed_names(candidates)
                 raise ValueError(f"An offer contains {shown(name)}, who is in no ballot: choose among {known}.")
         return list(dict.fromkeys(tuple(sorted(menu, key=place.__getitem__)) for menu in menus))
-    number = whole_number("The number of offers", offers, 1)
-    possible = 2 ** len(candidates) - len(candidates) - 1
-    if 2 * number > possible:
-        raise ValueError(f"{number} of {possible} possible offers are more than half: ask for fewer, or for 'all'.")
-    _check_cells(f"{number:,} offers", candidates, number * (len(candidates) // 2 + short))
-    rng = np.random.default_rng(seed)
-    drawn: dict[tuple[str, ...], None] = {}
-    while len(drawn) < number:
-        menu = tuple(np.array(candidates, dtype=object)[rng.random(len(candidates)) < 0.5].tolist())
-        if len(menu) > 1:
-            drawn[menu] = None
-    return sorted(drawn)
-
-
-def _check_cells(what: str, candidates: Sequence[str], cells: int) -> None:
-    if cells > MAX_BALLOT_CELLS:
+    cells = comb(len(candidates), 2) * (2 + short)
+    if offers == "pairs" and cells > MAX_BALLOT_CELLS:
         raise ValueError(
-            f"{what} of {len(candidates):,} candidates, such as {shown(candidates[-1])}, have {cells:,} cells, beyond "
-            f"{MAX_BALLOT_CELLS:,}: set separator if these are whole rankings, or ask for fewer offers."
+            f"All pairs of {len(candidates):,} candidates, such as {shown(candidates[-1])}, have {cells:,} cells, "
+            f"beyond {MAX_BALLOT_CELLS:,}: set separator if these are whole rankings, or give a list of offers."
         )
+    if offers == "all" and len(candidates) > MAX_CANDIDATES:
+        raise ValueError(f"All subsets of {len(candidates)} candidates are too many: give a list of offers.")
+    sizes = range(2, 3 if offers == "pairs" else len(candidates) + 1)
+    return [menu for size in sizes for menu in combinations(candidates, size)]
 
 
 def _tallies(assortments: Assortments, votes: Mapping[Ballot, float], ties: str, n_candidates: int) -> Vec:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, cast
 
@@ -21,7 +20,7 @@ AMOUNT = r"[0-9]+(?:[.,][0-9]+)?"
 LATE = r"\b(?:1[3-9]|2[0-9]|3[01])\b"  # a number that can be a day but not a month
 COMMA, DMY, MDY, POSITIVE = ",", "dmy", "mdy", "positive"
 BETTER = ">"
-MARKS = (BETTER, *SEPARATORS)  # possible separators of a ranking
+MARKS = (BETTER, ";", "|")  # separators of a ranking; a comma may be part of names
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d+\s*(?:[;|,]|$))")
 DECIMALS, DATES = [".", COMMA], ["iso", DMY, MDY]
 WORDS = {
@@ -323,22 +322,9 @@ def _holds(offered: str, mark: str, chosen: str, priced: bool) -> bool:
 
 
 def _of_rankings(rankings: Sequence[str]) -> str | None:
-    """Return the separator of rankings: ">", or else the first that occurs; a comma only if it is not part of names.
+    """Return the separator of rankings: ">", or else the first that occurs; never a comma.
 
     >>> _of_rankings(["tea > pie", "cake"]), _of_rankings(["tea;pie", "pie"]), _of_rankings(["Smith, Ann", "Ray, Bob"])
     ('>', ';', None)
     """
-    for mark in MARKS:
-        joined = [ranking for ranking in rankings if mark in ranking]
-        if joined and (mark != "," or _change_places(joined)):
-            return mark
-    return None
-
-
-def _change_places(joined: Iterable[str]) -> bool:
-    """Return whether a name has different places in different rankings, unlike the "Smith" in "Smith, Ann"."""
-    places: dict[str, set[int]] = defaultdict(set)
-    for ranking in joined:
-        for place, name in enumerate(ranking.split(",")):
-            places[name.strip()].add(place)
-    return any(len(positions) > 1 for positions in places.values())
+    return next((mark for mark in MARKS if any(mark in ranking for ranking in rankings)), None)

@@ -15,19 +15,17 @@ from rankstream.data.readers.sources.labels import text
 from rankstream.data.readers.sources.tables import Source
 from rankstream.data.readers.times import Clock, Span, bad_time, moment_sql, seconds_or_none, seconds_sql, spans_of
 
-ROW = "rankstream_row"
 MAX_SAMPLED_TIMES = 100  # cells that DuckDB could not read as times, tried one by one in Python; not tuned
 PERIODS = {"hour": "%Y-%m-%d %H:00", "day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}
 
 
 @dataclass(frozen=True)
 class Split:
-    """How counts are grouped: by columns and periods of time, or in equal parts in the order of rows."""
+    """How counts are grouped: by columns and periods of time."""
 
     by: tuple[str, ...] = ()
     period: str | None = None
     time: str | None = None
-    parts: int | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -122,8 +120,6 @@ class Records:
     ) -> None:
         self.connection, self.source, self.layout, self.split, self.clock = connection, source, layout, split, clock
         self.kinds = described(connection, table)
-        if split.parts is not None:  # before any join, which may change the order of rows
-            table = f"(SELECT *, row_number() OVER () - 1 AS {ROW} FROM {table})"
         if layout.by_id and own:
             table, self.layout = with_contents(connection, source, table, layout)
         key, (weight, good) = self._keys(), self._weight()
@@ -131,7 +127,7 @@ class Records:
         is_long = layout.format == "long"
         self.pairs = Alternatives(connection, source, table, self.layout, head) if is_long else None
         if self.pairs:
-            query = self.pairs.query(key, time, weight, good, split.parts is not None)
+            query = self.pairs.query(key, time, weight, good)
             if clock is not None:  # the span, the slices and the groups each need the result
                 connection.execute(f"CREATE TEMP TABLE observations AS {query}").fetchall()
                 query = "SELECT * FROM observations"
@@ -167,17 +163,14 @@ class Records:
 
     def groups(self, spans: Sequence[Span], latest: float) -> Iterator[Group]:
         """Yield the distinct records, separately for each slice of time if there are any."""
-        query, half_life = self.query, None if self.clock is None else self.clock.half_life
-        if self.split.parts is not None:
-            part = f"ntile({self.split.parts}) OVER (ORDER BY k0) - 1"
-            query = f"SELECT * REPLACE ({part} AS k0) FROM ({query}) {self.kept}"
+        half_life = None if self.clock is None else self.clock.half_life
         cells = ", ".join([*self.names, *self.keys, "slice"])
         number = slice_sql(spans, f"NOT ({self.kept.removeprefix('WHERE ')})" if self.kept else "false")
         plain = self.layout.count is None and not self.pairs
         sums = "count(*), count(*), 0" if plain else "count(*), sum(w), count_if(NOT good)"
         sums += ", 0, 0" if half_life is None else f", {faded_sql(half_life, latest)}"
         result = self.connection.execute(
-            f"SELECT {cells}, {sums} FROM (SELECT *, {number} AS slice FROM ({query})) GROUP BY {cells}"
+            f"SELECT {cells}, {sums} FROM (SELECT *, {number} AS slice FROM ({self.query})) GROUP BY {cells}"
         )
         while batch := result.fetchmany(FETCH_ROWS):
             for *values, place, records, weight, bad, faded, squared in batch:
@@ -194,8 +187,6 @@ class Records:
 
     def _keys(self) -> list[str]:
         split = self.split
-        if split.parts is not None:
-            return [ROW]
         named = [unzoned(column, self.kinds[column]) for column in split.by]
         if split.period is None or split.time is None:
             return named

@@ -46,7 +46,7 @@ class ColumnPlaces:
 
 
 class RecordBuffer:
-    """All valid records in order, as numbers, because parts, slices and ages are only known at the end."""
+    """All valid records in order, as numbers, because slices and ages are only known at the end."""
 
     def __init__(self) -> None:
         self.outcomes, self.groups = dict[Any, int](), dict[Key, int]()
@@ -59,14 +59,11 @@ class RecordBuffer:
         self._weight.append(weight)
         self._time.append(time)
 
-    def result(self, rows: int, parts: int | None, clock: Clock | None) -> ReadResult:
+    def result(self, rows: int, clock: Clock) -> ReadResult:
         """Return the tallies of all records."""
         weights, times = np.array(self._weight, np.float64), np.array(self._time, np.float64)
         group, names = np.array(self._group, np.int64), list(self.groups)
-        if parts is not None:
-            sizes = [len(part) for part in np.array_split(weights, parts)]  # the first parts may have one record more
-            group, names = np.repeat(np.arange(parts), sizes), list(range(parts))
-        if clock is None or np.isnan(times).any() or not len(times):
+        if np.isnan(times).any() or not len(times):
             return ReadResult(self._tally({COUNTED: weights}, group, names, np.zeros(len(weights), np.int64)), rows)
         span = float(times.min()), float(times.max())
         spans = None if clock.slices is None else spans_of(times, weights, clock.slices)
@@ -218,9 +215,9 @@ class Job:
                 return None
             if group.number < 0:
                 continue
-            key = group.key[0] if self.split.parts is not None else self.split.label(group.key)
             raw = (tuple(group.raw[0]), group.raw[1]) if self.layout.format == "long" else None
             outcome = self.outcome(group.raw) if raw is None else self._known(raw, raw)  # equal ones in other slices
+            key = self.split.label(group.key)
             tally[COUNTED, key, group.number][outcome] += group.weight
             if fades:
                 tally[FADED, key, 0][outcome] += group.faded
@@ -235,7 +232,6 @@ class Job:
             self.choices.contents = own_contents(self.source, self.layout)
         at = ColumnPlaces(self)
         tally, buffer = new_tally(), RecordBuffer()
-        buffered = self.split.parts is not None or self.clock is not None
         since = None if self.clock is None else self.clock.since
         rows, records = 0, self.source.rows(self.needed)
         for row in observations(records, at) if self.layout.format == "long" else records:
@@ -251,12 +247,12 @@ class Job:
                 rows += row.lines
                 continue
             rows += 1
-            if buffered:
+            if self.clock is not None:
                 buffer.add(outcome, key, weight, time)
             else:
                 tally[COUNTED, key, 0][outcome] += weight
             check_groups(len(buffer.groups) + len(tally))
-        return buffer.result(rows, self.split.parts, self.clock) if buffered else ReadResult(tally, rows)
+        return ReadResult(tally, rows) if self.clock is None else buffer.result(rows, self.clock)
 
     def _time(self, cells: Sequence[Any], place: int) -> float:
         """Return the time of a record; NaN if it has none and does not need one."""

@@ -73,7 +73,7 @@ class Alternatives:
         """The columns of the query that identify an observation's offer and choice."""
         return [f"r{word}" for word in range(self.words)] + (["chosen"] if self.naming else [])
 
-    def query(self, key: list[str], time: str | None, weight: str, good: str, in_order: bool) -> str:
+    def query(self, key: list[str], time: str | None, weight: str, good: str) -> str:
         """Return a query with a row for each observation, whose keys, count and time must be the same in all rows."""
         keys = [f"k{place}" for place in range(len(key))]
         cells = [f"{column} AS {name}" for name, column in zip(keys, key, strict=True)]
@@ -93,8 +93,7 @@ class Alternatives:
         sound = [NAMED, f"{' + '.join(f'bit_count({bits})' for bits in words)} = count(*)"]
         sound += ["bool_and(good)", "min(w) = max(w)"] if self.counted else []
         sound += ["(count(a.f) = 0 OR min(a.f) = max(a.f) AND count(a.f) = count(*))"] if self.naming else []
-        if not in_order:
-            sound += [f"coalesce(min({name}) = max({name}), false) AND count({name}) = count(*)" for name in keys]
+        sound += [f"coalesce(min({name}) = max({name}), false) AND count({name}) = count(*)" for name in keys]
         return f"SELECT {', '.join(parts)}, {' AND '.join(sound)} AS good FROM {numbered} GROUP BY o"
 
     def entries(self, cells: Sequence[Any]) -> list[tuple[Any, ...]]:

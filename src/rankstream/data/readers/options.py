@@ -65,6 +65,8 @@ class ReadOptions:
         if self.outside_share is None:
             return each
         share, ends = self.outside_share, self.no_choice or "no choice"
+        if all(ends in offer for offer in next(iter(each.values())).assortments.offers):
+            raise ValueError(f"Every offer has {ends!r} already: leave out outside_share, or give another no_choice.")
         return {key: with_outside(counts, share, ends) for key, counts in each.items()}
 
 

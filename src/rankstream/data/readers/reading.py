@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
 
-from rankstream._core.arguments import same_parameters, whole_number
+from rankstream._core.arguments import same_parameters
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.account import Account
@@ -33,7 +33,7 @@ class Reading:
     counts : ChoiceCounts
         The choices of all valid records; ``DecayingCounts`` with a half-life.
     groups, roles : dict
-        The counts of each group, period or part, if requested; and the column of each role.
+        The counts of each group or period, if requested; and the column of each role.
     times : pair of floats or None
         The first and last time, in seconds since 1970 or in the numbers of the column, if an option needs times.
     slices, slice_times : lists or None
@@ -89,14 +89,12 @@ def read(
     rejects: str | os.PathLike[str] | None = None,
     by: str | Sequence[str] = (),
     period: str | None = None,
-    parts: int | None = None,
     time_slices: int | None = None,
     since: Any = None,
     half_life: float | str | timedelta | None = None,
     offers: Any = "pairs",
     ties: str = "split",
     nobody: str = "nobody further",
-    seed: int = 0,
     memory: str | None = None,
     where: Mapping[str, str] | None = None,
     prices: Prices | None = None,
@@ -140,25 +138,21 @@ def read(
     rejects : path, optional
         A file for the skipped records; needs ``on_error="skip"``.
     by : names of columns
-        Also count each group of these columns. ``parts`` cannot be combined with ``by`` or ``period``.
+        Also count each group of these columns.
     period : "hour", "day", "week", "month" or "year", optional
         Also count each period.
-    parts : int, optional
-        Also count that many equal parts, in the order of the rows.
     time_slices : int, optional
         Also count that many equal slices, in the order of time.
     since : time, optional
         Ignore older records.
     half_life : number, timedelta or str, optional
         Age, relative to the latest record, at which a choice counts half: "30d", in s, min, h, d or w.
-    offers : "pairs", "all", int or list of offers
-        For rankings: the offers that every ballot answers; a number means random ones.
+    offers : "pairs", "all" or list of offers
+        For rankings: the offers that every ballot answers.
     ties : "split" or "skip"
         For rankings: whether a tie at the top splits the vote or leaves it out.
     nobody : str
         For rankings: the choice of a voter who ranked none of an offer.
-    seed : int
-        For rankings: seed of the random offers.
     memory : str, optional
         Memory limit of DuckDB, such as "1GB"; beyond, it uses the disk.
     where : mapping, optional
@@ -182,26 +176,25 @@ def read(
         price_levels=price_levels, decimal=decimal, dates=dates,
     )  # fmt: skip
     columns_by = (by,) if isinstance(by, str) else tuple(by)
-    split = _split((*(where or ()), *columns_by), period, parts)
+    split = Split((*(where or ()), *columns_by), period_of(period))
     job = open_job(source, split, how, partitions, rejects, (time_slices, since, half_life))
     with problems, translated():
         result = job.run(memory, problems)
     if where is not None:
         result = _only(job.source.name, result, where)
-    needed, usable = parts or 1, result.rows - problems.total
-    if usable < needed:
-        found = f"{usable} records{'' if since is None else f' since {since}'}"
+    if result.rows == problems.total:
+        found = f"0 records{'' if since is None else f' since {since}'}"
         found += f" of {result.rows} that can be used" if problems.total else ""
-        raise ValueError(f"{job.source.name} has {found}, but at least {needed} are needed: give a longer file.")
+        raise ValueError(f"{job.source.name} has {found}: give a file with choices.")
     if job.clock is not None and result.span is not None:
         job.clock.check(result.span)
     levels: PriceLevels | None = None
     if job.layout.has_prices:
         tally, levels = settled(job.source.name, result.tally, how.price_levels)
         result = replace(result, tally=tally)
-    each = how.counts(result.tally, job.layout.format, levels, offers=offers, ties=ties, nobody=nobody, seed=seed)
+    each = how.counts(result.tally, job.layout.format, levels, offers=offers, ties=ties, nobody=nobody)
     total, groups, slices = combined(result, each, job.clock)
-    groups = groups if columns_by or period or parts else {}
+    groups = groups if columns_by or period else {}
     return Reading(
         total, result.rows, problems, job.layout.format, groups, job.layout.roles, result.span,
         None if result.spans is None else slices, result.spans, levels,
@@ -227,13 +220,6 @@ def _only(name: str, result: ReadResult, where: Mapping[str, str]) -> ReadResult
         condition = ", ".join(f"{column} {value!r}" for column, value in where.items())
         raise ValueError(f"{name} has no records with {condition}: correct the values, or give other choices.")
     return replace(result, tally=tally)
-
-
-def _split(columns: tuple[str, ...], period: str | None, parts: int | None) -> Split:
-    if parts is not None and (columns or period is not None):
-        raise ValueError("parts cannot be combined with by or period: use one or the other.")
-    number = None if parts is None else whole_number("The number of parts", parts, 1)
-    return Split(columns, period_of(period), None, number)
 
 
 def coarser(choices: Reading, most: int) -> Reading:

@@ -179,7 +179,7 @@ class _Look:
         values = Counter(value for texts in cells for value in texts if value != "")
         if len(values) < 2:
             reason = "all of its values are the same" if self.records else "not checked"
-            return UnusedColumn(name, "other", f"{name} is not used: {reason}.", {"values": len(values)})
+            return UnusedColumn(name, "other", f"The column {name!r} is not used: {reason}.", {"values": len(values)})
         times = [seconds_or_none(value) for value in values]
         named_time = name.strip().lower() in NAMES["time"] or self.job.layout.roles.get("time") == name
         if None not in times and (named_time or not any(re.fullmatch(NUMBER, value) for value in values)):
@@ -189,18 +189,18 @@ class _Look:
         if numbers and self._is_price(name, numbers, cells, is_whole):
             return self.at_prices([name])
         if is_whole and (name.strip().lower() in NAMES["observation"] or len(values) == len(cells)):
-            return UnusedColumn(name, "identifier", f"{name} is not used: it numbers the records.")
+            return UnusedColumn(name, "identifier", f"The column {name!r} is not used: it numbers the records.")
         if not is_whole and len(values) == sum(map(len, cells)):
-            return UnusedColumn(name, "identifier", f"{name} is not used: all of its values differ.")
+            return UnusedColumn(name, "identifier", f"The column {name!r} is not used: all of its values differ.")
         if is_whole and len(values) <= min(MAX_GROUPS, len(cells) / MIN_GROUP_RECORDS):
             return self._group(name, [texts[0] for texts in cells])
-        return UnusedColumn(name, "other", f"{name} is not used.", {"values": len(values)})
+        return UnusedColumn(name, "other", f"The column {name!r} is not used.", {"values": len(values)})
 
     def _time(self, name: str, times: list[float]) -> UnusedColumn:
         first, last = self.span or (min(times), max(times))
         began, ended = _date(first), _date(last)
         advice = "let older choices count less with half_life='30d', or look for changes with drift_report"
-        sentence = f"{name} is not used: choices from {began} to {ended}; {advice}."
+        sentence = f"The column {name!r} is not used: choices from {began} to {ended}; {advice}."
         return UnusedColumn(name, "time", sentence, {"first": first, "last": last})
 
     def _is_price(self, name: str, numbers: dict[str, float], cells: list[list[str]], is_whole: bool) -> bool:

@@ -1,22 +1,19 @@
 """JSON files as a table, in which every value stays JSON until it is decoded."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.sources import lines
-from rankstream.data.readers.sources.database import connected, identifier, listed, literal, speakable
+from rankstream.data.readers.sources.database import FETCH_ROWS, connected, identifier, listed, literal, speakable
 from rankstream.data.readers.sources.lines import UTF8, RawRow, loads
 from rankstream.data.readers.sources.tables import ScannedFiles
 
 MIN_NESTED_BYTES = 1000  # a shorter line cannot be nested too deeply for Python
 MAX_DEPTH = 200  # brackets of a line; Python's parser goes to about 1,000, and records need two or three
 PEEK_CHARACTERS = 4096  # in which a file's first bracket is looked for; a page of memory
-JOINT = re.compile(r"\s*(,?)\s*")
 Found = tuple[str, int, str, dict[str, Any] | BadRecordError]
 
 
@@ -109,30 +106,27 @@ class JsonFiles(ScannedFiles):
                 yield RawRow(f"{path}, {where}", number, [found.get(name) for name in self.own])
 
 
-def _is_array(path: Path) -> bool:
+def _is_array(path: Path, encoding: str = UTF8) -> bool:
     """Return whether a file is an array of records, instead of one record per line."""
-    with lines.opened(path) as file:
+    with lines.opened(path, encoding) as file:
         return file.read(PEEK_CHARACTERS).lstrip().startswith("[")
 
 
 def _objects(path: Path, encoding: str) -> Iterator[Found]:
-    with lines.opened(path, encoding) as file:
-        start = file.read(PEEK_CHARACTERS)
-        if start.lstrip().startswith("["):
-            yield from _elements(path, file, start, encoding)
-            return
+    if _is_array(path, encoding):
+        yield from _elements(path, encoding)
+        return
     with lines.opened(path, encoding) as file:
         for number, line in enumerate(lines.limited(path, file), 1):
-            if not line.strip():
-                continue
-            try:
-                found = loads(line)
-            except (ValueError, RecursionError):
-                found = None
-            yield "line", number, line.rstrip(), _checked(found, line, encoding)
+            if line.strip():
+                yield "line", number, line.rstrip(), _parsed(line, encoding)
 
 
-def _checked(found: Any, words: str, encoding: str) -> dict[str, Any] | BadRecordError:
+def _parsed(words: str, encoding: str) -> dict[str, Any] | BadRecordError:
+    try:
+        found = loads(words)
+    except (ValueError, RecursionError):
+        found = None
     if not isinstance(found, dict):
         return BadRecordError("malformed", "this is not a JSON object: write one record per line.")
     if isinstance(found, lines.Twice):
@@ -142,38 +136,22 @@ def _checked(found: Any, words: str, encoding: str) -> dict[str, Any] | BadRecor
     return found
 
 
-def _elements(path: Path, file: TextIO, start: str, encoding: str) -> Iterator[Found]:
-    """Yield the elements of an array, read in pieces so that memory stays bounded."""
-    rest, number = start.lstrip()[1:], 0
-    for more in chain([""], iter(lambda: file.read(lines.MAX_LINE_BYTES), "")):
-        rest, place = rest + more, 0
-        if "\0" in rest:
-            raise lines.binary(path)
-        while (joint := JOINT.match(rest, place)) is not None and joint.end() < len(rest):
-            if rest[joint.end()] == "]" and not joint[1]:
-                for piece in chain([rest[joint.end() + 1 :]], iter(lambda: file.read(lines.MAX_LINE_BYTES), "")):
-                    if piece.strip():
-                        raise ValueError(
-                            f"{path} continues after its JSON array: write one record per line, or all in one array."
-                        )
-                return
-            if (number > 0) != bool(joint[1]):
-                raise _broken(path, number)
-            try:
-                found, end = lines.DECODER.raw_decode(rest, joint.end())
-            except (ValueError, RecursionError):
-                break  # the element probably continues in the next piece
-            if end == len(rest) and not isinstance(found, dict):
-                break  # a number may continue as well
-            number += 1
-            words = rest[joint.end() : end]
-            yield "record", number, words, _checked(found, words, encoding)
-            place = end
-        rest = rest[place:]
-        if len(rest) > 2 * lines.MAX_LINE_BYTES:
-            break
-    raise _broken(path, number)
+def _elements(path: Path, encoding: str) -> Iterator[Found]:
+    """Yield the elements of an array, as DuckDB divides it: its text need not fit into memory."""
+    import duckdb
 
-
-def _broken(path: Path, number: int) -> ValueError:
-    return ValueError(f"{path}, record {number + 1}: the JSON array is broken here: write one record per line.")
+    if encoding != UTF8 or not speakable([path]):
+        raise ValueError(f"{path} is one JSON array: save it in UTF-8, or write one record per line.")
+    form = f"format='array', maximum_object_size={lines.MAX_LINE_BYTES}, compression="
+    form += "'gzip'" if path.name.lower().endswith(".gz") else "'none'"
+    number = 0
+    try:
+        with connected() as connection:
+            result = connection.execute(f"SELECT json FROM read_json_objects({listed([path])}, {form})")
+            while batch := result.fetchmany(FETCH_ROWS):
+                for (words,) in batch:
+                    number += 1
+                    yield "record", number, words, _parsed(words, encoding)
+    except duckdb.Error as error:
+        reason = str(error).strip().splitlines()[0].rpartition('", ')[2].rstrip(".")
+        raise ValueError(f"{path}: the JSON array is broken ({reason}): write one record per line.") from None
