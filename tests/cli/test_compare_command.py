@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rankstream.data.readers import read, read_counts
+from rankstream.data.readers import read_counts
 from shell import run
 
 GOOD = """offered,chosen,count
@@ -42,10 +42,6 @@ def test_records_become_counts(data: Path) -> None:
 def test_the_count_may_be_left_out_and_a_mark_may_lead(data: Path) -> None:
     data.write_text("\ufeffchosen,offered\ntea,tea;pie\ntea,tea;pie\n", encoding="utf-8")
     assert read_counts(data).tallies.tolist() == [0.0, 2.0]
-
-
-def test_periods_follow_the_lines(data: Path) -> None:
-    assert [part.observations for part in read(data, parts=3).groups.values()] == [60, 45, 55]
 
 
 @pytest.mark.parametrize(
@@ -96,8 +92,13 @@ def test_json_and_picture(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "picture.svg").read_text()
 
 
-@pytest.mark.usefixtures("data")
-def test_time_goes_by_lines(tmp_path: Path) -> None:
+def test_later_periods_need_times(data: Path, tmp_path: Path) -> None:
+    head, *rows = data.read_text().splitlines()
+    timed = [f"2024-05-{10 + day},{row}" for day, row in enumerate(rows)]
+    timeless = run("compare", "choices.csv", "--holdout", "time", cwd=tmp_path)
+    assert timeless.returncode == 2
+    assert "--holdout time needs a time for every record: map its column" in timeless.stderr
+    data.write_text("\n".join([f"time,{head}", *reversed(timed)]) + "\n")
     words = ["compare", "choices.csv", "--models", "mnl", "--holdout", "time", "--folds", "2"]
     assert json.loads(run(*words, "--json", cwd=tmp_path).stdout)["models"][0]["folds"] == 2
     assert "later periods held out" in run(*words, cwd=tmp_path).stdout

@@ -12,7 +12,7 @@ from decide_shell import MODEL, TABLE, call, folder
 from rankstream import Assortments, ChoiceCounts
 from rankstream.cli.items import read_items, word_pairs
 from rankstream.decide import best_offer
-from rankstream.decide.context import present_offer
+from rankstream.decide.context import most_frequent_offer, recent_choices
 from rankstream.decide.decision import summary
 from rankstream.plots.fits import runners_up, value_by_size
 
@@ -41,7 +41,7 @@ def test_the_command_decides_as_the_function_does(folder: Path) -> None:
     assert [one["offer"] for one in found["runners_up"]] == [list(one.offer) for one in wanted.runners_up]
     text = call(folder, *words).stdout
     assert "Proven best: by this model, no feasible offer is worth more" in text
-    assert "tea adds" in text
+    assert "Without tea, the offer earns" in text
     assert "Best value by number of items, by the model" in text
     assert answer(folder, "--excludes", "cream:pie", "--at-least", 3)["offer"] != wanted.offer
 
@@ -61,7 +61,7 @@ def test_data_give_intervals_a_safe_offer_and_the_next_one(folder: Path) -> None
     tried = answer(folder, "--data", "DATA", "--next", "--at-most", 2, "--strategy", "greedy")
     assert len(tried["offer"]) <= 2
     text = call(folder, "--data", "DATA", "--next", "--at-most", 2, "--strategy", "greedy").stdout
-    assert text == f"Next, offer {', '.join(tried['offer'])} (greedy).\n"
+    assert text == f"Offer next: {', '.join(tried['offer'])}\n"
 
 
 def test_the_picture_is_drawn(folder: Path) -> None:
@@ -120,8 +120,7 @@ def test_the_present_offer_is_of_the_last_four_weeks_or_of_the_last_slice() -> N
     for days, expected in ((7, "tea"), (10, "pie"), (30, "cake")):  # the last 3, 2 and 1
         ends = [(86_400.0 * days * number, 86_400.0 * days * (number + 1)) for number in range(3)]
         known: Any = SimpleNamespace(slices=slices, slice_times=ends)
-        assert present_offer(known) == (expected, "no")
-    assert present_offer(None) is None
+        assert most_frequent_offer(recent_choices(known)) == (expected, "no")
 
 
 def test_pairs_of_items_with_colons() -> None:
@@ -139,7 +138,7 @@ def test_pictures_show_sizes_and_runners_up() -> None:
     assert len(right.get_yticklabels()) == 3
     runners_up(replace(found, interval=(1.25, 2.5)), right)
     labels = [text.get_text() for text in right.get_yticklabels()]
-    assert [label.partition(" ")[2] for label in labels] == ["[125, 250]", "", ""]
+    assert [label.partition(" ")[2] for label in labels] == ["[125.0, 250.0]", "", ""]
     assert labels[0].split()[0] in summary(found)[0]  # the same number as in the sentence
     assert left.get_ylabel() == right.get_ylabel() == "value per 100 customers"
     alone = Figure().subplots()

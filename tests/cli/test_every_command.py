@@ -48,7 +48,7 @@ LINES = "".join(
 )
 STUDY = 'kind = "static"\nmethods = ["MD_ns"]\ntolerance = 0.05\n'
 GOOD = {
-    "fit": ["fit", "DATA", "-o", "OUT", "--outside-share", "0.2,0.4", "--no-choice", "gone", "--offer", "tea;nothing"],
+    "fit": ["fit", "DATA", "-o", "OUT", "--outside-share", "0.2", "--no-choice", "gone"],
     "predict": ["predict", "MODEL", "--offer", "tea;nothing"],
     "show": ["show", "MODEL"],
     "plot": ["plot", "MODEL", "-o", "PICTURE"],
@@ -62,10 +62,6 @@ GOOD = {
         "OUT",
         "--replicates",
         "2",
-        "--folds",
-        "2",
-        "--rivals",
-        "mnl",
     ],
     "stream": ["stream", "LINES", "--out", "OUT", "--to-end"],
     "stream detect": ["stream", "LINES", "--out", "OUT", "--to-end", "--detect"],
@@ -122,7 +118,7 @@ def test_json_is_one_document_and_nothing_else(
 
 
 TEXTS = {
-    "fit": (GOOD["fit"], ["predicted if      20 %      40 %      span", "Assumed: 20 % took 'gone' in"]),
+    "fit": (GOOD["fit"], ["Assumed: 20 % took 'gone'; the data"]),
     "fit once": (["fit", "DATA", "-o", "OUT", "--outside-share", "0.2"], ["Assumed: 20 % took 'no choice'; the data"]),
     "drift": (
         GOOD["drift at"],
@@ -180,9 +176,7 @@ def test_times_divide_at_their_beginning(folder: Path, capsys: pytest.CaptureFix
 
 BAD = {
     "fit": ["fit", "MODEL", "-o", "OUT"],
-    "fit share": ["fit", "DATA", "-o", "OUT", "--outside-share", "0.2,much"],
     "fit twice": ["fit", "DATA", "-o", "OUT", "--outside-share", "0.2", "--no-choice", "nothing"],
-    "fit offer": ["fit", "DATA", "-o", "OUT", "--outside-share", "0.2", "--offer", "tea;nothing"],
     "predict": ["predict", "DATA", "--offer", "tea"],
     "show": ["show", "LINES"],
     "plot": ["plot", "LINES", "-o", "PICTURE"],
@@ -192,7 +186,6 @@ BAD = {
     "plot timeless": ["plot", "LINES", "-o", "PICTURE", "--kind", "shares"],
     "report": ["report", "DATA", "--data", "DATA", "-o", "OUT"],
     "report itself": ["report", "MODEL", "--data", "DATA", "-o", "DATA"],
-    "report rivals": ["report", "MODEL", "--data", "DATA", "-o", "OUT", "--no-intervals", "--rivals", "oracle"],
     "stream": ["stream", "OFFERS", "--out", "OUT", "--to-end"],
     "drift": ["drift", "MODEL", "DATA"],
     "drift alone": ["drift", "DATA"],
@@ -229,8 +222,8 @@ READERS = [
     ["plot", "ODD", "-o", "PICTURE", "--kind", "substitution"],
     ["plot", "MODEL", "-o", "PICTURE", "--kind", "fit", "--data", "ODD"],
     ["plot", "ODD", "-o", "PICTURE", "--kind", "shares"],
-    ["report", "ODD", "--data", "DATA", "-o", "OUT", "--no-intervals", "--no-compare"],
-    ["report", "MODEL", "--data", "ODD", "-o", "OUT", "--no-intervals", "--no-compare"],
+    ["report", "ODD", "--data", "DATA", "-o", "OUT", "--no-intervals"],
+    ["report", "MODEL", "--data", "ODD", "-o", "OUT", "--no-intervals"],
     ["stream", "ODD", "--out", "OUT", "--to-end"],
     ["stream", "ODD", "--out", "OUT", "--to-end", "--detect", "--on-error", "skip"],
     ["drift", "ODD", "DATA"],

@@ -176,8 +176,8 @@ def test_models_of_every_method_are_shown_drawn_and_asked(
     assert (shown["kind"], shown["no_choice"]) == (told["kind"], "no")
     assert (shown["rankings"] is None) == (method in WORDS)
     assert 0.5 < sum(segment["share"] for segment in shown["segments"]) <= 1.0 + 1e-9
-    assert f"A model of 4 items: {WORDS.get(method, shown['rankings'])}" in call("show", model).stdout
-    for words in (["segments"], ["segments", "--places", 3], ["substitution"], ["fit", "--data", data]):
+    assert f"A model of 3 items: {WORDS.get(method, shown['rankings'])}" in call("show", model).stdout
+    for words in (["segments"], ["substitution"], ["fit", "--data", data]):
         assert call("plot", model, "-o", tmp_path / "picture.png", "--kind", *words).exit_code == 0
     assert call("drift", model, model).exit_code == 0
     monkeypatch.setattr("rankstream.estimation.intervals.Bootstrap", QuickBootstrap)

@@ -73,7 +73,7 @@ def test_a_model_and_a_bad_file_open_as_well(tmp_path: Path) -> None:
     model.save(tmp_path / "model.json")
     (tmp_path / "bad.csv").write_text("one,two\n1,2\n")
     kept = tmp_path / "kept"
-    words = (str(tmp_path / "model.json"), str(tmp_path / "bad.csv"), "--keep", str(kept))
+    words = (str(tmp_path / "model.json"), str(tmp_path / "bad.csv"), "--folder", str(kept))
     with opened(tmp_path, *words) as (client, told):
         assert client.get(told["open"]).headers["Location"] == "/"
         wait_for(lambda: "What if" in client.get("/markets/model").text)

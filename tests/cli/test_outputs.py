@@ -47,7 +47,7 @@ def modes(folder: Path) -> dict[str, int]:
 
 @contextmanager
 def tasks_in(folder: Path, source: Path) -> Iterator[Any]:
-    """What ``rankstream open --keep`` does with a folder before its server runs."""
+    """What ``rankstream open --folder`` does with a folder before its server runs."""
     tokens.create(folder, ["*"], ["read"], "rankstream open")
     with importing(folder, tasks_of([source], ReadingOptions(), None, {})) as begin:
         yield begin

@@ -42,7 +42,7 @@ def call(folder: Path, *words: str) -> Result:
     "more",
     [
         [],
-        ["--kind", "segments", "--top", "1", "--places", "1"],
+        ["--kind", "segments", "--top", "1"],
         ["--kind", "substitution"],
         ["--kind", "substitution", "--offer", "tea; nothing"],
         ["--kind", "fit", "--data", "DATA"],
@@ -105,8 +105,8 @@ def test_predict_prints_intervals(folder: Path) -> None:
         (["plot", "MODEL", "-o", "x.txt"], "is not the name of an image"),
         (["plot", "nowhere.json", "-o", "OUT"], "no model file nowhere.json"),
         (["plot", "MODEL", "-o", "OUT", "--kind", "fit", "--data", "nowhere.csv"], "nowhere.csv"),
-        (["predict", "MODEL", "--offer", "tea;pie", "--interval", "0.9"], "--interval and --data together"),
-        (["predict", "MODEL", "--offer", "tea;pie", "--data", "DATA"], "--interval and --data together"),
+        (["predict", "MODEL", "--offer", "tea;pie", "--interval", "0.9"], "add --data FILE"),
+        (["predict", "MODEL", "--offer", "tea;pie", "--data", "DATA"], "--data is for intervals: add --interval"),
         (["predict", "MODEL", "--offer", "tea;pie", "--data", "DATA", "--interval", "95"], "--interval is 95"),
     ],
 )

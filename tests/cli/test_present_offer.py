@@ -24,3 +24,28 @@ def test_decide_and_report_compare_with_the_same_offer(tmp_path: Path) -> None:
     reported = json.loads(done.stdout)
     assert decided["context"]["present"] == ["pie", "tea"]
     assert reported["decision"]["context"]["present"] == decided["context"]["present"]
+
+
+def test_a_tie_and_missing_choices_are_said(tmp_path: Path) -> None:
+    """Of offers that were shown equally often, today's is the one whose items were shown most; a note says so."""
+    offers = ("tea;nothing", "pie;nothing", "pie;tea;nothing")
+    lines = [
+        f"{offer},{item},{number}"
+        for offer in offers
+        for item, number in zip(offer.split(";"), (3, 2, 1), strict=False)
+    ]
+    lines = [*lines, "tea;nothing,tea,1", "pie;nothing,pie,1"]  # six of each
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "visits.csv").write_text("\n".join(["offered,chosen,count", *lines]) + "\n")
+    (tmp_path / "items.csv").write_text("item,margin\ntea,1\npie,2\n")
+    fit = ["fit", "data/visits.csv", "--method", "mnl", "--no-choice", "nothing"]
+    assert run(*fit, cwd=tmp_path).returncode == 0
+    decide = ["decide", "model.json", "--margins", "items.csv"]
+    alone = run(*decide, cwd=tmp_path).stderr
+    assert alone == (
+        "No comparison with today's offer and no intervals: the choices are not next to the model. Add --data FILE.\n"
+    )
+    said = run(*decide, "--data", "data/visits.csv", "--no-intervals", cwd=tmp_path)
+    assert said.stderr == "3 offers were shown equally often; one was taken as today's. Set yours with --present.\n"
+    assert said.stdout.startswith("Today's offer (shown 6 times): pie, tea: earns ")
+    assert not run(*decide, "--present", "tea", "--no-intervals", cwd=tmp_path).stderr

@@ -106,7 +106,7 @@ def test_a_bad_offer_is_one_sentence(offer: str, shop: Path) -> None:
 
 def test_show_prints_levels_and_demand(shop: Path) -> None:
     said = run("show", "model.json", "--top", "2", cwd=shop).stdout
-    assert "A model of 3 items at price levels: " in said
+    assert "A model of 2 items at price levels: " in said
     assert "Read with --price-columns offered." in said
     assert "Price levels: cake 4.00, 5.00; tea 3.00, 3.50, 4.00." in said
     model = rs.load_model(shop / "model.json")

@@ -41,7 +41,7 @@ def test_fit_counts_as_read_sales_does_and_prints_the_account(shop: Path) -> Non
 
 def test_a_report_reads_the_receipts_as_the_model_did(shop: Path) -> None:
     run("fit", "receipts.csv", *TABLES, *QUICK, "-o", "reported.json", cwd=shop)
-    words = ("--data", "receipts.csv", "--no-compare", "--no-intervals", "-o", "page.html")
+    words = ("--data", "receipts.csv", "--no-intervals", "-o", "page.html")
     told = run("report", "reported.json", *words, cwd=shop)
     assert told.returncode == 0, told.stderr
     assert "ended without a purchase. This share is measured, not assumed." in (shop / "page.html").read_text()

@@ -10,44 +10,23 @@ import typer
 from rankstream import Assortments, ChoiceCounts, PriceLevels, RankingModel
 from rankstream._core.terminal import print_plain
 from rankstream.cli import markets as market_commands
-from rankstream.cli import model_answers
 from rankstream.cli.drift import _item_line, compares_models, in_both, text_of_choices, text_of_models
 from rankstream.cli.markets import as_text, refuse, run_each
 from rankstream.cli.model_answers import (
-    _price,
     as_rows,
     check_choices,
     demand_lines,
     ends_of,
     levels_line,
     read_offers,
-    require_drawn,
 )
 from rankstream.cli.options import ReadingOptions, _fits, levels_in, shell_words
 from rankstream.data.drift import DriftReport, Movement
 from rankstream.data.item_changes import ItemMovement
+from rankstream.data.prices import price_text
 from rankstream.estimation.intervals import Share
 
 pytestmark = pytest.mark.quick
-
-
-def model_of(number: int, **more: Any) -> Any:
-    return SimpleNamespace(items=tuple(range(number)), **more)
-
-
-def test_rankings_are_drawn_of_so_many_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_answers, "kind_of", lambda _: "logit")
-    require_drawn(model_of(1000), "--offers")
-    chains = {"transitions": ()}, {"prior": SimpleNamespace(chain_weights=[1.0])}
-    for more in chains:
-        require_drawn(model_of(60, **more), "--offers")
-        with pytest.raises(ValueError, match="a model of 61 items: leave it out"):
-            require_drawn(model_of(61, **more), "--offers")
-    require_drawn(model_of(1000, prior=SimpleNamespace(chain_weights=())), "--offers")
-    with pytest.raises(ValueError, match="a model of 1,001 items"):
-        require_drawn(model_of(1001), "--offers")
-    monkeypatch.setattr(model_answers, "kind_of", lambda _: "rankings")
-    require_drawn(model_of(5000), "--offers")
 
 
 def test_a_file_of_offers(tmp_path: Path) -> None:
@@ -75,7 +54,7 @@ def test_choices_that_a_model_was_not_fitted_to(capsys: pytest.CaptureFixture[st
 
 
 def test_prices_and_demand_in_lines() -> None:
-    assert [_price(one) for one in (2.5, 2.125, 3.0)] == ["2.50", "2.125", "3.00"]
+    assert [price_text(one) for one in (2.5, 2.125, 3.0)] == ["2.50", "2.125", "3.00"]
     assert levels_line({"tea": [2, 3.5], "pie": [4]}) == "Price levels: tea 2.00, 3.50; pie 4.00."
     assert ends_of({"share": 0.5}) == ""
     assert ends_of({"low": 0.123, "high": 0.5}) == " [12.3, 50.0]"
@@ -120,7 +99,7 @@ def test_an_item_in_a_line() -> None:
         line(1, 0) == "tea: +10.0 points in the one offer with it, 0 of which changed significantly alone (p = 0.012)"
     )
     assert line(3, 2).startswith("tea: +10.0 points on average in all 3 offers with it, 2 of which")
-    assert line(3, 2, given=True).startswith("tea: +10.0 points at equal offers; +30.0 points overall, the rest")
+    assert line(3, 2, given=True).startswith("tea: +10.0 points on the same offers; +30.0 points overall, the rest")
 
 
 def test_types_that_came_and_went_in_lines() -> None:

@@ -94,11 +94,11 @@ def test_answers_read_the_choices_as_the_fit_did(shop: Path) -> None:
     (shop / "margins.csv").write_text("item,margin\n" + "".join(f"{item},1\n" for item in stores.ITEMS))
     told = run("decide", "model.json", "--margins", "margins.csv", "--budget", "5", cwd=shop)
     assert told.returncode == 0, told.stderr
-    assert "Present offer" in told.stdout  # the file beside the model is that of the fit
+    assert "Today's offer" in told.stdout  # the file beside the model is that of the fit
     assert "budget" not in told.stderr
     told = run("decide", "model.json", "--margins", "margins.csv", "--safe", "--budget", "5", cwd=shop)
     assert told.returncode == 0, told.stderr
-    told = run("report", "model.json", "--data", "receipts.csv", "--no-compare", "-o", "page.html", cwd=shop)
+    told = run("report", "model.json", "--data", "receipts.csv", "-o", "page.html", cwd=shop)
     assert told.returncode == 0, told.stderr
     assert "is not what the model was fitted to" not in told.stderr
     page = (shop / "page.html").read_text()
@@ -120,7 +120,7 @@ def test_answers_read_the_choices_as_the_fit_did(shop: Path) -> None:
             ("decide", "model.json", "--margins", "items.csv", "--lost-sales", "--data", "receipts.csv"),
             "Lost sales need known times of stock-outs: read with --between 'last sale' or 'present'",
         ),
-        (("predict", "model.json", "--offer", "juice", "--range", "0.9"), "give --range and --data together"),
+        (("predict", "model.json", "--offer", "juice", "--range", "0.9"), "add --data FILE"),
     ],
 )
 def test_what_does_not_work_is_named(shop: Path, words: tuple[str, ...], message: str) -> None:

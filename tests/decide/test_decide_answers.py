@@ -12,7 +12,7 @@ from naive_decide import ranked_offers
 from rankstream import Assortments, Bootstrap, ChoiceCounts, Live, RankingModel, Record, revenue_range
 from rankstream._core.types import Label
 from rankstream.decide import best_offer, next_offer, safe_offer
-from rankstream.decide.decision import summary
+from rankstream.decide.decision import PER_100, summary
 from rankstream.decide.intervals import N_RIVALS, overestimate
 from rankstream.decide.moves import mask_of, single_changes
 from rankstream.decide.next import redrawn
@@ -31,14 +31,14 @@ def test_an_explanation_tells_what_items_add_and_what_others_would_cost() -> Non
     found = best_offer(model, {"tea": 1.0, "pie": 3.0, "cake": 2.0})
     lines = found.explain().splitlines()
     assert found.offer == ("pie", "cake")
-    assert lines[0] == "Best according to the model: pie, cake: 270 per 100 customers."
-    assert lines[1].startswith("pie adds 170")  # alone, cake sells to the second and the third: 1.0
-    assert lines[2].startswith("cake adds 60")
-    assert lines[3] == "Adding tea would cost 100."
+    assert lines[0] == "Best according to the model: pie, cake: earns 270.0 per 100 customers."
+    assert lines[1].startswith("Without pie, the offer earns 170 less; ")  # cake alone: 1.0
+    assert lines[2].startswith("Without cake, the offer earns 60.0 less; ")
+    assert lines[3] == "Adding tea would cost 100.0."
     proven = "Proven best: by this model, no feasible offer is worth more (search: all offers)."
     assert str(found).splitlines()[1] == proven
     must = best_offer(model, {"tea": 1.0, "pie": 3.0, "cake": 2.0}, must=["tea"], at_most=1)
-    assert "(required)" in must.explain()
+    assert "It is required." in must.explain()
     content = found.to_json()
     assert content["by_size"]["2"] == found.value
     assert content["shares"]["pie"] == pytest.approx(0.7)
@@ -125,7 +125,7 @@ def test_a_claim_is_what_is_left_after_overestimation() -> None:
     assert sum(around.gain_interval) / 2 == pytest.approx(around.gain)
     assert around.gain == pytest.approx(found.expected - around.present_value)
     lines = summary(found)
-    assert f"{100 * found.expected:.4g} per 100 customers [" in lines[0]
+    assert f"{PER_100.per(found.expected)} [" in lines[0]
     less = f"That is {100 * found.value:.4g} minus {100 * found.overestimate:.2g}, because the best of many"
     assert lines[1].startswith(less)
     content = found.to_json()
@@ -259,7 +259,9 @@ def test_a_safe_offer_says_what_caution_costs() -> None:
     lines = str(found).splitlines()
     assert lines[0].startswith("Best: ")
     assert lines[1].startswith("Safest: tea")
-    assert f"expected {100 * found.expected:.4g} per 100 customers, at least {100 * found.low:.4g}" in lines[1]
+    assert (
+        f"expected {PER_100.amount(found.expected)} per 100 customers, at least {PER_100.amount(found.low)}" in lines[1]
+    )
     assert found.to_json()["best_low"] == found.best_low
     same = safe_offer(counts(100), MARGINS, model=estimate(counts(100), method="mnl").model, at_most=1)
     assert "also the safest" in str(same) or "Safest" in str(same)
@@ -285,7 +287,7 @@ def test_the_next_offer_keeps_constraints_and_is_seeded(how: Any) -> None:
     assert len(found.offer) <= 2
     warm = next_offer(counts(2), MARGINS, how, seed=4, redraws=2, start=found, **said)
     assert warm.decision is not None
-    assert how in str(warm)
+    assert str(warm) == f"Offer next: {', '.join(map(str, warm.offer))}"
     assert warm.to_json()["decision"]["proven"]
 
 

@@ -15,9 +15,9 @@ from rankstream import Assortments, EntropyModel, RankingModel
 from rankstream._core.types import Label
 from rankstream._core.watch import unwatched
 from rankstream.decide import best_offer, value
-from rankstream.decide.engines import law_kernels, table_kernels
 from rankstream.decide.engines import selection as engines
-from rankstream.decide.engines.cells import cells_of
+from rankstream.decide.engines import table_kernels
+from rankstream.decide.engines.cells import cells_of, keeps_order
 from rankstream.decide.engines.selection import branch_and_bound, by_sampling, one_by_one
 from rankstream.decide.engines.tables import predicted_seconds, scan, table_of
 from rankstream.decide.offer_values import values
@@ -83,13 +83,17 @@ def test_running_sums_go_over_all_digits(sizes: tuple[int, ...]) -> None:
 
 
 def test_orders_are_kept_if_no_dearer_level_comes_first() -> None:
-    above = np.array([-1, 0, 1, -1])  # 0 is cheaper than 1, and 1 than 2
-    every = np.array(list(permutations(range(4))))
-    keeps = [order.index(0) < order.index(1) < order.index(2) for order in every.tolist()]
-    assert [law_kernels.keep_order(order[np.newaxis], above) for order in every] == keeps
-    good = every[keeps]
-    assert law_kernels.keep_order(good, above)
-    assert not law_kernels.keep_order(np.vstack([good, every[[not keep for keep in keeps]][:1]]), above)
+    every = list(permutations(range(4)))  # 0 is cheaper than 1, and 1 than 2
+    keeps = [order.index(0) < order.index(1) < order.index(2) for order in every]
+
+    def kept(*orders: tuple[int, ...]) -> bool:
+        shares = np.full(len(orders), 1.0 / len(orders))
+        return keeps_order(RankingModel.from_codes("abcd", np.array(orders), shares), [(0, 1, 2), (3,)])
+
+    assert [kept(order) for order in every] == keeps
+    good = [order for order, keep in zip(every, keeps, strict=True) if keep]
+    assert kept(*good)
+    assert not kept(*good, every[keeps.index(False)])
 
 
 def test_rankings_that_do_not_keep_the_order_are_decided_too() -> None:
@@ -149,7 +153,7 @@ def test_a_decision_has_prices_and_shares_by_item() -> None:
     assert found.offer == ("tea @ 4.00", "pie @ 3.50")
     assert found.prices == {"tea": 4.0, "pie": 3.5}
     assert found.shares == pytest.approx({"tea": 0.6, "pie": 0.4, "no": 0.0})
-    assert str(found).startswith("Best according to the model: tea @ 4.00, pie @ 3.50: 240 per 100 customers\n")
+    assert str(found).startswith("Best according to the model: tea @ 4.00, pie @ 3.50: earns 240.0 per 100 customers\n")
     assert "Pricing tea at 3.00 instead of 4.00 would cost 60." in found.explain()
     content = found.to_json()
     assert content["prices"] == {"tea": 4.0, "pie": 3.5}
@@ -193,7 +197,7 @@ def test_an_item_at_a_price_does_not_stand_for_leaving() -> None:
         ({"margins": 1.0, "ladders": [("gift", "tea")]}, "ladders names 'gift', which has no price: items with one .*"),
         ({"margins": 1.0, "ladders": ["tea"]}, r"ladders contains \('tea',\): give items from cheap to expensive, .*"),
         ({"margins": 1.0, "ladders": [("tea", "tea")]}, "ladders contains an item twice, in .*"),
-        ({"margins": 1.0, "changes": 1}, "changes needs present: give the current offer."),
+        ({"margins": 1.0, "changes": 1}, "changes needs present: give today's offer."),
         ({"margins": 1.0, "present": {"tea": 9.0}, "changes": 1}, "The price 9 of 'tea' is outside its levels, .*"),
         ({"margins": 1.0, "present": ["tea"], "changes": 1}, "present names 'tea' without a price: give one, .*"),
         ({"margins": 1.0, "present": ["tea @ 3.00", "tea @ 4.00"], "changes": 1}, "present lists an item twice: .*"),

@@ -13,7 +13,7 @@ import naive
 import naive_distances
 import strategies
 from rankstream import Assortments
-from rankstream.distances import L1, L2, LInf, domain_kernels
+from rankstream.distances import L1, L2, LInf, MaxDifference, domain_kernels
 
 OFFERS = Assortments([("a", "b", "x"), ("b", "c", "d", "x"), ("x", "a"), ("d", "x")])
 WEIGHTS = (0.5, 2.0, 1.0, 0.25)
@@ -35,13 +35,19 @@ def test_projection_onto_power_balls_equals_bisection(power: float, size: int, s
     np.testing.assert_allclose(out, naive_distances.project_onto_power_ball(point, power), atol=1e-9)
 
 
-@given(strategies.assortments(), st.sampled_from([-2.0, 0.1, 3.0]), st.sampled_from([-1e4, 0.0, 1e4]), SEEDS)
-def test_softmax_is_the_same_however_high_the_scores(
+@given(strategies.assortments(), st.sampled_from([0.1, 3.0]), st.sampled_from([-1e4, 0.0, 1e4, 1e20]), SEEDS)
+def test_proxes_are_the_same_however_high_the_scores(
     offers: Assortments, factor: float, shift: float, seed: int
 ) -> None:
-    scores, out = np.random.default_rng(seed).normal(size=offers.n_coordinates), np.empty(offers.n_coordinates)
-    domain_kernels.softmax_by_offer(scores + shift, factor, offers.indptr, out)
-    np.testing.assert_allclose(out, naive.softmax_by_offer(offers, factor * scores), atol=1e-9)
+    scores = factor * np.random.default_rng(seed).normal(size=offers.n_coordinates)
+    room = 1e-9 + 1e-12 * abs(shift)
+    if shift < 1e20:  # beyond, rounding takes all differences
+        softmax = MaxDifference(offers).prox(-scores - shift)
+        np.testing.assert_allclose(softmax, naive.softmax_by_offer(offers, scores), atol=room)
+        nearest = MaxDifference(offers, kind="euclidean").prox(-scores - shift)
+        np.testing.assert_allclose(nearest, naive.project_onto_simplices(offers, scores), atol=room)
+    for kind in ("entropy", "euclidean"):
+        assert np.isfinite(MaxDifference(offers, kind=kind).prox(-scores - shift)).all()
 
 
 def entrance(kernel: Callable[..., Any]) -> Callable[..., Any]:

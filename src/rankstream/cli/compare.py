@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from rankstream.data.observations import Holdout
     from rankstream.evaluate.comparison import Comparison
 
+MOST_FOLDS = 5  # as in rs.compare
+
 
 @reading_options(without=("between",))
 def compare(
     data: Data,
-    models: Annotated[str, typer.Option(help="Models to compare, separated by commas (default: all).")] = "",
+    models: str = "",
     holdout: Annotated[str, choice("assortments", "choices", "time")] = "assortments",
-    folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
+    folds: Annotated[int | None, typer.Option(min=2)] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for folds and starting points.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; a log-likelihood of -inf becomes null.")] = False,
     plot: Path | None = None,
@@ -32,7 +34,10 @@ def compare(
     Example: rankstream compare choices.csv --folds 5
 
     Options:
-    holdout: What to leave out for the test: whole offers (assortments), single choices, or later rows (time).
+    models: Models to compare, separated by commas: the methods of 'fit', nearest-l1, nearest-linf and frank-wolfe
+        (default: all).
+    folds: Number of cross-validation folds (default: 5, or the number of offers if that is less).
+    holdout: What to leave out for the test: whole offers (assortments), single choices, or later times (time).
     plot: Also save a chart of the differences (.png, .svg, .pdf or .jpg).
     """
     from rankstream._core.files import check_picture
@@ -40,8 +45,12 @@ def compare(
 
     if plot is not None:
         check_picture(plot)
-    read = reading.read(data, parts=folds + 1 if holdout == "time" else None)
-    counts = list(read.groups.values()) or read.counts
+    read = reading.read(data, time_slices=(folds or MOST_FOLDS) + 1 if holdout == "time" else None)
+    counts = read.counts if holdout != "time" else read.slices or []
+    if not counts:
+        raise ValueError("--holdout time needs a time for every record: map its column with --columns time=...")
+    n_offers = int((read.counts.totals > 0.0).sum()) if holdout == "assortments" else MOST_FOLDS
+    folds = folds or max(2, min(MOST_FOLDS, n_offers))
     names = [name.strip() for name in models.split(",")] if models else None
     with progress("splitting") as tell:
         result = compare_models(counts, names, holdout=cast("Holdout", holdout), folds=folds, seed=seed, watch=tell)

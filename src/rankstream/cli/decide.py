@@ -1,8 +1,7 @@
 """The command ``rankstream decide``: which offer to make, by a saved model and a table of items."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ import typer
 from rankstream._core.terminal import print_answer, print_note, progress
 from rankstream._core.watch import process_seconds
 from rankstream.cli.items import Items, read_items, word_pairs
-from rankstream.cli.markets import decide_markets, names_elsewhere, per_market, refuse
+from rankstream.cli.markets import Finish, decision_lines, names_elsewhere, per_market
 from rankstream.cli.options import AsJson, ModelFile, ReadingOptions, choice, reading_options, shell_words
 from rankstream.models.fit_warnings import fit_warnings, interval_words, noted
 from rankstream.models.item_names import all_names, named_constraints, offer_in
@@ -32,7 +31,20 @@ TIME_SLICES = 52  # weeks of a year; not tuned
 """Into how many equal parts choices are split by time to find the recent ones, and how many seconds are recent."""
 
 
-@per_market(together=True, takes_choices=lambda named: named["safe"] or named["next_one"])
+def table_of_markets(named: dict[str, Any]) -> Finish | None:
+    """Return the function that prints the best offers of all markets as a table; None for other answers."""
+    if named["safe"] or named["next_one"] or named["lost"]:
+        return None
+
+    def finish(rows: dict[str, Any], _: object) -> None:
+        print_answer(named["as_json"], {"markets": rows}, "\n".join(decision_lines(rows, named["currency"])))
+        if named["intervals"] and any("offer" in row and "interval" not in row for row in rows.values()):
+            print_note("Some markets have no intervals: the refits did not finish in time. Allow more with --budget.")
+
+    return finish
+
+
+@per_market(takes_choices=lambda _: True, table=table_of_markets)
 @reading_options()
 def decide(
     model: ModelFile,
@@ -73,7 +85,7 @@ def decide(
     excludes: "tea:cake" never offers both; repeat for several.
     capacity: Total shelf space; the table of items needs a column space.
     ladder: "small:large" never prices small above large; repeat for several.
-    present: Current offer, such as "tea@3.50;cake@4.00". "recent" is the most frequent offer of the last four weeks
+    present: Today's offer, such as "tea@3.50;cake@4.00". "recent" is the most frequent offer of the last four weeks
         (the default if the choices are known).
     data: Choices the model was fitted to (default: that file, if it is in the model's folder).
     intervals: Compute 95 % intervals by refitting the model to resampled choices.
@@ -95,18 +107,6 @@ def decide(
         "at_most": at_most, "at_least": at_least, "must": must, "never": never, "requires": requires,
         "excludes": excludes, "ladder": ladder, "capacity": capacity,
     }  # fmt: skip
-    if model.is_dir():
-        alone = {"--safe": safe, "--next": next_one, "--lost-sales": lost, "--plot": plot, "--present": present}
-        refuse("all markets at once (choose one with --market)", alone | {"--changes": changes is not None})
-
-        def choices(loaded: Any) -> Any:
-            with suppress(*() if data else (ValueError, OSError)):  # the folder of an earlier version has none
-                return reading.as_fitted(loaded).read(data or model).counts
-            return None
-
-        given: dict[str, Any] = {"budget": budget, "seed": seed, "interval": level}
-        decide_markets(model, margins, partial(constraints, asked=asked), choices, currency, as_json, **given)
-        return
     if plot is not None:
         from rankstream._core.files import check_picture  # brings everything that can be drawn
 
@@ -129,13 +129,24 @@ def decide(
             losses = lost_sales(loaded, late.account, table.margins, costs=said["costs"], counts=behind, seed=seed)
         print_answer(as_json, losses.to_json(), losses_text(losses, late, currency))
         return
-    from rankstream.decide.context import present_offer  # loads numpy
+    from rankstream.decide.context import equally_often, most_frequent_offer, recent_choices  # loads numpy
 
     needing = "--present recent" if present == "recent" else "--safe" if safe else "--next" if next_one else ""
     known = choices_of(model, loaded, data, reading, needing)
     counts = None if known is None else known.counts
     recent = present == "recent" or (present is None and known is not None)
-    said["present"] = present_offer(known) if recent else None if present is None else offer_in(present, loaded)
+    if known is None:
+        lacks = [*["comparison with today's offer"] * (present is None), *["intervals"] * (level is not None)]
+        if present is None and changes is not None:
+            raise ValueError("--changes counts from today's offer: add --present, or --data FILE.")
+        if lacks and not as_json:
+            print_note(f"No {' and no '.join(lacks)}: the choices are not next to the model. Add --data FILE.")
+    said["present"] = None if present is None or recent else offer_in(present, loaded)
+    if recent and known is not None:
+        latest = recent_choices(known)
+        said["present"] = most_frequent_offer(latest)
+        if (ties := equally_often(latest, said["present"])) and not (safe or next_one or as_json):
+            print_note(f"{ties} offers were shown equally often; one was taken as today's. Set yours with --present.")
     budget = max(MIN_SEARCH_PART * budget, budget - (process_seconds() - began))
     with progress_watch() as watch:
         if next_one:
@@ -155,7 +166,8 @@ def decide(
                 loaded, table.margins, top=top, budget=budget, counts=counts, seed=seed, watch=watch,
                 interval=None if "uncertain" in loaded.about else level, **said,
             )  # fmt: skip
-            if counts is not None and level and found.interval is None and "uncertain" not in loaded.about:
+            is_late = counts is not None and level and found.interval is None and "uncertain" not in loaded.about
+            if is_late and not as_json:
                 from rankstream.decide.intervals import PART_FOR_REFITS  # loads every kind of model
 
                 spent, refits = process_seconds() - began, found.context.refit_seconds
@@ -186,21 +198,32 @@ def said_of_items(
     """Read the table of items, and return it with what was said at the shell, as ``best_offer`` takes it."""
     names, levels = all_names(model), model.price_levels
     own = model.no_choice if levels is None or levels.of(model.no_choice)[1] is None else None
-    nothing = reading.no_choice if own is None else str(own)
+    elsewhere, usual = names_elsewhere(file, model)
+    nothing = (reading.no_choice or usual) if own is None else str(own)
     nothing = nothing if nothing in names else None
-    table = read_items(margins, names, nothing, None if levels is None else levels.items, names_elsewhere(file, model))
-    said = constraints(table, names, asked)
+    table = read_items(margins, names, nothing, None if levels is None else levels.items, elsewhere)
+    said = constraints(table, names, asked, elsewhere)
     return table, said | {"no_choice": None if nothing is None else names[nothing], "costs": table.unit_costs}
 
 
-def constraints(table: Items, names: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
-    """What options say about offers, and the table about items, as ``best_offer`` takes it."""
+def constraints(
+    table: Items, names: dict[str, Any], asked: dict[str, Any], elsewhere: Collection[str]
+) -> dict[str, Any]:
+    """What options say about offers, and the table about items, as ``best_offer`` takes it.
+
+    A constraint applies to the markets that have its items: one on items that are only ``elsewhere`` is left out, and
+    what requires such an item is never offered.
+    """
     capacity = asked.get("capacity")
     if capacity is not None and table.space is None:
         raise ValueError("--capacity needs the space that each item takes: add a column space to the table of items.")
-    words: dict[str, Any] = {option: asked.get(option) or [] for option in ("must", "never")}
+    words: dict[str, Any] = {option: list(asked.get(option) or ()) for option in ("must", "never")}
     for option in ("requires", "excludes", "ladder"):
-        words[option] = word_pairs(f"--{option}", asked.get(option) or [], names)
+        pairs = word_pairs(f"--{option}", asked.get(option) or [], dict.fromkeys(elsewhere) | names)
+        away = [pair for pair in pairs if any(item in elsewhere and item not in names for item in pair)]
+        words[option] = [pair for pair in pairs if pair not in away]
+        words["never"] += [first for first, _ in away if option == "requires" and first in names]
+    words["never"] = [item for item in dict.fromkeys(words["never"]) if item in names or item not in elsewhere]
     found = named_constraints(words, names, "--{} names")
     return found | {
         "ladders": found.pop("ladder"),
@@ -227,7 +250,9 @@ def choices_of(path: Path, model: Any, data: Path | None, reading: ReadingOption
                 return found
     if data is None and asked:
         raise ValueError(f"{asked} needs the choices that the model was fitted to: add --data.")
-    return None if data is None else reading.read(data, time_slices=TIME_SLICES)
+    with suppress(*() if asked or data != path.parent else (ValueError, OSError)):  # a folder of 0.3 has no choices
+        return None if data is None else reading.read(data, time_slices=TIME_SLICES)
+    return None
 
 
 @contextmanager
@@ -266,7 +291,7 @@ def show(found: Any, as_json: bool, about: dict[str, Any], currency: str = "") -
         for runner in found.runners_up[1:]:
             lines.append(f"  {units.amount(runner.value - found.overestimate)}  {named(runner.offer)}")
         lines += ["", *explanation(found, units)[1:]]
-        values = ", ".join(f"{size}: {units.customers * value:.4g}" for size, value in sizes.items())
+        values = ", ".join(f"{size}: {Units(units.customers).amount(value)}" for size, value in sizes.items())
         lines += [f"\nBest value by number of items, by the model: {values}."] if len(sizes) > 1 else []
     else:
         lines.append(str(found))

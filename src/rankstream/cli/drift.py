@@ -172,7 +172,7 @@ def warn(*readings: "Reading") -> None:
 
 
 def text_of_choices(report: "DriftReport", top: int, by_offer: bool) -> str:
-    """Return a drift report as text: the items that changed, most significant first, and optionally the offers."""
+    """Return a drift report as text: the items that changed, largest first, and optionally the offers."""
     moved, way = report.moved, f"{report.control}, {100 * report.level:g} % false-alarm rate"
     lines = [shown(report.verdict)]
     if report.tested:
@@ -198,7 +198,7 @@ def _item_line(item: "ItemMovement", given_offers: bool) -> str:
     change, p_value = f"{shown(item.item)}: {100 * item.change:+.1f}", f"(p = {item.p_value:.2g})"
     if given_offers:
         rest = f"; {100 * item.overall:+.1f} points overall, the rest because offers and prices differ"
-        return f"{change} points at equal offers{rest} {p_value}"
+        return f"{change} points on the same offers{rest} {p_value}"
     where = "the one offer with it" if item.offers == 1 else f"all {item.offers:,} offers with it"
     others = f", {item.moved:,} of which changed significantly alone" if item.moved < item.offers else ""
     points = "points" if item.offers == 1 or not others else "points on average"

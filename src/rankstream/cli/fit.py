@@ -1,8 +1,6 @@
 """The command ``rankstream fit``: from a file of choices to a model file, within a time budget."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,8 +24,7 @@ from rankstream.models.files import kind_of, words_of
 from rankstream.reports.origin import warning_lines
 
 if TYPE_CHECKING:
-    from rankstream.data.counts import ChoiceCounts
-    from rankstream.data.readers import Reading, Sensitivity
+    from rankstream.data.readers import Reading
     from rankstream.estimation.estimate import Estimate
 
 PRICED = ("mnl-price", "latent-class-price")
@@ -41,7 +38,7 @@ CERTIFIED = (
 TIME_SLICES = 8  # equal parts of the records, to test for a change: splits at quarters, dates within an eighth
 
 
-@reading_options(without=("outside_share",))
+@reading_options()
 def fit(
     data: Data,
     out: Annotated[Path | None, typer.Option("--out", "-o")] = None,
@@ -50,10 +47,8 @@ def fit(
     timeout: Annotated[float | None, typer.Option(min=0.0)] = None,
     tolerance: Annotated[float | None, typer.Option(min=0.0)] = None,
     no_standard_errors: Annotated[bool, typer.Option("--no-standard-errors")] = False,
-    offer: Annotated[str | None, typer.Option(rich_help_panel="Model")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for ties and starting points.")] = 0,
     as_json: AsJson = False,
-    outside_share: str | None = None,
     since: str | None = None,
     half_life: str | None = None,
     by: str | None = None,
@@ -74,8 +69,6 @@ def fit(
     tolerance: Accuracy at which to stop (smaller is slower): log-likelihood per choice for max-entropy and mle,
         certified gap for nearest, mean absolute error for primal-dual.
     no_standard_errors: Do not store standard errors: a little faster, but 'show' then needs --data for intervals.
-    offer: With several values of --outside-share: the offer to predict, such as 'tea;cake' (default: all items).
-    outside_share: Assumed share of customers who bought nothing. Several, such as 0.2,0.4, show how much it matters.
     since: Ignore choices before this time, such as 2024-05-16 (needs a time column).
     half_life: Count older choices less: with 30d, half after 30 days (needs a time column).
     by: Fit one model for each value of these columns, such as store,category.
@@ -86,94 +79,41 @@ def fit(
     from rankstream.estimation.methods import make
     from rankstream.estimation.uncertain import expected_choices
 
-    shares = as_shares(outside_share)
-    first_share = replace(reading, outside_share=shares[0] if shares else None)
     if by is not None or reading.category is not None:
         from rankstream.cli.markets import fit_markets, refuse
 
-        options = {"--tolerance": tolerance, "--offer": offer, "--since": since, "--half-life": half_life}
-        options |= {"Several shares in --outside-share": len(shares) > 1, "--budget": budget, "--timeout": timeout}
-        options["--between uncertain"] = reading.between == "uncertain"
+        options = {"--tolerance": tolerance, "--since": since, "--half-life": half_life, "--budget": budget}
+        options |= {"--timeout": timeout, "--between uncertain": reading.between == "uncertain"}
         refuse("many markets", options)
         how = {"method": method, "n_jobs": jobs, "out": out or Path("models"), "pool": pool, "seed": seed}
         how["errors"] = not no_standard_errors
-        fit_markets(data, by or "", first_share, as_json, **how)
+        fit_markets(data, by or "", reading, as_json, **how)
         return
     out = out or Path("model.json")
     check_target(out, "the model with --out")
-    if offer is not None and len(shares) < 2:
-        raise ValueError("--offer needs several assumed shares, such as --outside-share 0.2,0.4: leave it out.")
-    no_choice = reading.no_choice or NO_CHOICE
-    times = {"since": since, "half_life": half_life, "time_slices": TIME_SLICES, "look": True}
-    choices = (replace(reading, no_choice=None) if shares else reading).read(data, **times)
+    if reading.outside_share is not None and reading.between == "uncertain":
+        raise ValueError("--between uncertain does not work with --outside-share: leave one of them out.")
+    choices = reading.read(data, since=since, half_life=half_life, time_slices=TIME_SLICES, look=True)
     unused, counts = unused_columns(choices, as_json), choices.counts
     if choices.uncertain is not None:
-        if shares:
-            raise ValueError("--between uncertain does not work with --outside-share: leave one of them out.")
         counts = choices_by_em(choices.uncertain, make(method, tolerance), seed)
     with progress("starting") as tell:
-        seconds, wall_seconds = (None if limit is None else limit / max(1, len(shares)) for limit in (budget, timeout))
-        fit_one = partial(
-            fit_within, budget=seconds, timeout=wall_seconds, method=method, tolerance=tolerance, seed=seed,
+        best = fit_within(
+            counts, budget=budget, timeout=timeout, method=method, tolerance=tolerance, seed=seed,
             errors=not no_standard_errors, watch=tell,
         )  # fmt: skip
-        if shares:
-            (counts, best), sensitivity = assumed(counts, fit_one, shares, no_choice, offer)
-        else:
-            best, sensitivity = fit_one(counts), None
     if choices.uncertain is not None and choices.account is not None:
         counts = expected_choices(choices.uncertain, best.model)  # what commands read for this model
         best.model.note(uncertain=choices.account.doubt)
     choices = replace(choices, counts=counts)
     content = describe_fit(best, choices, out) | {"unused": unused}
     content["changed"] = None if half_life else describe_change(choices)
-    best.model.note(**origin(best, content, choices, first_share, data, seed)).save(out)
-    if sensitivity is not None:
-        content["no_choice"] = describe_assumption(sensitivity, no_choice)
+    best.model.note(**origin(best, content, choices, reading, data, seed)).save(out)
+    if reading.outside_share is not None:
+        content["no_choice"] = {"item": reading.no_choice or NO_CHOICE, "assumed_share": reading.outside_share}
     print_answer(as_json, content, as_text(content))
     if content["changed"] is not None:
         print_note(content["changed"]["sentence"])
-
-
-def as_shares(text: str | None) -> list[float]:
-    """Parse numbers from 0 to 0.999, separated by commas."""
-    try:
-        shares = [float(part) for part in text.split(",")] if text is not None else []
-    except ValueError:
-        shares = [-1.0]
-    if not all(0.0 <= share <= 0.999 for share in shares):
-        raise ValueError(f"--outside-share is {text!r}: give shares from 0 to 0.999, such as 0.3 or 0.2,0.3,0.4.")
-    return shares
-
-
-def assumed(
-    counts: "ChoiceCounts",
-    fit_one: "Callable[[ChoiceCounts], Estimate[Any]]",
-    shares: list[float],
-    no_choice: str,
-    offer: str | None,
-) -> "tuple[tuple[ChoiceCounts, Estimate[Any]], Sensitivity]":
-    """Fit a model for each assumed share; return the first with its counts, and the predictions of all from an offer.
-
-    Without an offer, the predictions are for an offer of all items.
-    """
-    from rankstream.data.readers import outside_sensitivity
-    from rankstream.models.item_names import items_in
-
-    if all(no_choice in members for members in counts.assortments.offers):
-        raise ValueError(f"Every offer has {no_choice!r} already: leave out --outside-share, or change --no-choice.")
-    names = {str(item): item for item in (*counts.assortments.items, no_choice)}
-    items = list(names.values()) if offer is None else items_in(offer, names)
-    if no_choice not in items:
-        items.append(no_choice)
-    fits: list[tuple[ChoiceCounts, Estimate[Any]]] = []
-
-    def answer(grown: "ChoiceCounts") -> dict[str, float]:
-        fits.append((grown, fit_one(grown)))
-        return {str(item): share for item, share in fits[-1][1].model.predict(items).items()}
-
-    sensitivity = outside_sensitivity(counts, answer, shares, no_choice)
-    return fits[0], sensitivity
 
 
 def describe_fit(fit: "Estimate[Any]", choices: "Reading", out: Path) -> dict[str, Any]:
@@ -244,29 +184,18 @@ def origin(
     }
 
 
-def describe_assumption(sensitivity: "Sensitivity", no_choice: str) -> dict[str, Any]:
-    """Return the assumed shares of no-purchases and their predictions, for JSON."""
-    return {
-        "item": no_choice,
-        "assumed_share": sensitivity.shares[0],
-        "predicted": [
-            {"assumed_share": share, "shares": dict(zip(sensitivity.names, answer, strict=True))}
-            for share, answer in zip(sensitivity.shares, sensitivity.answers.tolist(), strict=True)
-        ],
-        "spans": sensitivity.spans,
-    }
-
-
 def as_text(content: dict[str, Any]) -> str:
     """Return the facts about a fit as text."""
     what = words_of(content["kind"], content["rankings"])
     what = f"a model of {what}" if content["kind"] in ("rankings", "max-entropy") else what
     offers, choices = (word if content[f"{word}s"] == 1 else f"{word}s" for word in ("offer", "choice"))
+    share = content["no_choice"]["assumed_share"] if "no_choice" in content else 0.0
+    added = f", {round(share * content['choices'], 1):,.12g} of them assumed" if share else ""
     ended = "" if content["converged"] else " (stopped before the requested accuracy)"
     least = max(0.0, content["proven_least_distance"])  # in the text only: rounding can leave a bound just below 0
     lines = [
         *warning_lines(content),
-        f"{round(content['choices'], 1):,.12g} {choices} from {content['offers']:,} {offers}; {what}{ended}.",
+        f"{round(content['choices'], 1):,.12g} {choices} from {content['offers']:,} {offers}{added}; {what}{ended}.",
         f"Mean absolute error on these offers: {content['mean_absolute_error']:.4f}. Distance from the data: "
         f"{content['distance']:.4f} (weighted l2; sampling noise alone: {content['noise_distance']:.4f}). "
         f"No ranking model can be closer than {least:.4f}.",
@@ -276,23 +205,6 @@ def as_text(content: dict[str, Any]) -> str:
     if "prices" in content:
         lines.append(levels_line(content["prices"]))
     if "no_choice" in content:
-        lines += _assumption(content["no_choice"])
+        assumed = f"{100 * content['no_choice']['assumed_share']:g} % took {content['no_choice']['item']!r}"
+        lines.append(f"Assumed: {assumed}; the data do not contain this share.")
     return "\n".join([*lines, f"Saved {content['model']}."])
-
-
-def _assumption(content: dict[str, Any]) -> list[str]:
-    """Return the assumption as text; with several, a table of each item's predicted shares and their span."""
-    rows = content["predicted"]
-    assumed = f"Assumed: {100 * content['assumed_share']:g} % took {content['item']!r}"
-    if len(rows) < 2:
-        return [f"{assumed}; the data do not contain this share."]
-    width = max(len(shown(name)) for name in (*content["spans"], "predicted if"))
-    heads = "".join(f"{100 * row['assumed_share']:>8g} %" for row in rows)
-    lines = [
-        f"{assumed} in the saved model. How much the assumption matters:",
-        f"{'predicted if':<{width}}{heads}      span",
-    ]
-    for name, span in content["spans"].items():
-        shares = "".join(f"{100 * row['shares'][name]:8.1f} %" for row in rows)
-        lines.append(f"{shown(name):<{width}}{shares}{100 * span:8.1f} %")
-    return lines

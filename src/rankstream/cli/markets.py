@@ -1,10 +1,10 @@
-"""Folders of markets: fit, query and decide for all of them; the other commands delegate to this module."""
+"""Folders of markets: fit and query all of them; the other commands delegate to this module."""
 
 import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -12,19 +12,17 @@ from urllib.parse import quote
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from rankstream._core.terminal import headed, plural, print_answer, print_json, print_note, print_plain, progress, shown
-from rankstream.cli.items import Items, read_items
+from rankstream._core.terminal import headed, plural, print_answer, print_json, print_note, print_plain, shown
 from rankstream.cli.options import shell_words, unused_columns, with_options
-from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.models.item_names import all_names
 from rankstream.reports.origin import warning_lines
 
 if TYPE_CHECKING:
     from rankstream.cli.options import Command, ReadingOptions
-    from rankstream.data.counts import ChoiceCounts
     from rankstream.data.readers import Account
     from rankstream.estimation.many.results import Markets
 
+Finish = Callable[[dict[str, Any], dict[str, str]], None]
 MOST_SHOWN = 10  # markets in a table that fits a terminal; --json has all
 MarketOption = Annotated[
     str | None, typer.Option("--market", help='With a folder of markets: use only this market, such as "Old Town".')
@@ -122,7 +120,7 @@ def run_each(
     files: Mapping[str, Any],
     run: Callable[[str, Any], None],
     as_json: bool,
-    finish: Callable[[dict[str, Any], dict[str, str]], None] | None = None,
+    finish: Finish | None = None,
 ) -> None:
     """Run a command for every market and print each output below the market's name, or one JSON document.
 
@@ -153,13 +151,16 @@ def run_each(
 
 
 def per_market(
-    takes_choices: Callable[[dict[str, Any]], bool] = lambda _: False, together: bool = False
+    takes_choices: Callable[[dict[str, Any]], bool] = lambda _: False,
+    together: bool = False,
+    table: Callable[[dict[str, Any]], Finish | None] = lambda _: None,
 ) -> Callable[["Command"], "Command"]:
     """Let a command for a model file also take a folder of markets, and the option --market.
 
     The command runs once for each market, with the market's model file; the name of the market is added to the name of
-    the file --out. If ``takes_choices`` returns True, --data defaults to the folder. A command that answers for all
-    markets ``together`` gets the folder itself, unless --market names one market.
+    the files --out and --plot. If ``takes_choices`` returns True, --data defaults to the folder. A command that answers
+    for all markets ``together`` gets the folder itself, unless --market names one market. ``table`` may return a
+    function that prints the JSON of all markets as one table.
     """
 
     def extend(command: "Command") -> "Command":
@@ -167,11 +168,13 @@ def per_market(
         def extended(*, market: str | None = None, **named: Any) -> None:
             folder: Path = named["model"]
 
+            finish = table(named) if market is None else None
+
             def run(name: str, file: Path) -> None:
-                changed = {"model": file}
-                out = named.get("out") if market is None else None
-                if out is not None:
-                    changed["out"] = out.with_name(f"{out.stem}-{quote(name, safe=' ;')}{out.suffix}")
+                changed: dict[str, Any] = {"model": file, "as_json": named["as_json"] or finish is not None}
+                for option in ("out", "plot"):
+                    if market is None and (out := named.get(option)) is not None:
+                        changed[option] = out.with_name(f"{out.stem}-{quote(name, safe=' ;')}{out.suffix}")
                 command(**named | changed)
 
             if market is not None and not folder.is_dir():
@@ -185,7 +188,7 @@ def per_market(
             elif together or not folder.is_dir():
                 command(**named)
             else:
-                run_each(market_files(folder), run, named["as_json"])
+                run_each(market_files(folder), run, named["as_json"], finish)
 
         option = inspect.Parameter("market", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=MarketOption)
         return with_options(extended, command, [option])
@@ -193,52 +196,23 @@ def per_market(
     return extend
 
 
-def names_elsewhere(file: Path, model: Any) -> set[str]:
-    """Return the names of all items in the folder of markets that a model belongs to; empty for other models."""
+def names_elsewhere(file: Path, model: Any) -> tuple[set[str], str | None]:
+    """Return the names of all items in the folder of markets that a model belongs to, and their no-purchase option.
+
+    Other models have none. The option is None where markets differ.
+    """
     if "market" not in model.about or not (file.parent / "settings.json").is_file():
-        return set()
+        return set(), None
+    return _names_in(file.parent)
+
+
+@lru_cache(maxsize=1)
+def _names_in(folder: Path) -> tuple[set[str], str | None]:
     from rankstream.models.files import load_model
 
-    return {name for path in market_files(file.parent).values() for name in all_names(load_model(path))}
-
-
-def decide_markets(
-    path: Path, margins: Path, said: Any, choices: "Callable[[Any], ChoiceCounts | None]", currency: str, as_json: bool,
-    **how: Any,
-) -> None:  # fmt: skip
-    """Print the best offer of every market as one table.
-
-    The table of items covers all markets. ``said`` returns the constraints, given that table and the names of items; a
-    constraint applies to the markets that have its items. A market without a required item gets an error message.
-    ``choices`` returns the choices of a model's market, for the present offer and intervals, or None. ``how`` are other
-    options of ``best_offer``.
-    """
-    from rankstream.estimation.many.results import Markets
-
-    markets = Markets.load(path)
-    names, nothing, priced = dict[str, Any](), set[str](), set[Any]()
-    for key in markets:
-        model = markets.model(key)
-        names |= all_names(model)
-        nothing |= set() if model.no_choice is None else {str(model.no_choice)}
-        priced |= set() if model.price_levels is None else set(model.price_levels.items)
-    if len(nothing) > 1:
-        listed = ", ".join(map(repr, sorted(nothing)))
-        raise ValueError(f"The no-purchase option differs by market ({listed}): use --market.")
-    table = read_items(margins, names, next(iter(nothing), None), priced or None)
-    wanted = said(table, names) | {"no_choice": names[nothing.pop()] if nothing else None}
-
-    def ask(name: str, key: Any) -> None:
-        with progress(f"searching for the best offer of {name}"):
-            found = _decided(markets.model(key), table, wanted, choices, how)
-        print_json(found)
-
-    def finish(rows: dict[str, Any], _: object) -> None:
-        print_answer(as_json, {"markets": rows}, "\n".join(decision_lines(rows, currency)))
-        if how["interval"] is not None and any("offer" in row and "interval" not in row for row in rows.values()):
-            print_note("Some markets have no intervals: the refits did not finish in time. Allow more with --budget.")
-
-    run_each({markets.row(key).market: key for key in markets}, ask, as_json, finish)
+    models = [load_model(path) for path in market_files(folder).values()]
+    nothing = {str(model.no_choice) for model in models if model.no_choice is not None}
+    return {name for model in models for name in all_names(model)}, nothing.pop() if len(nothing) == 1 else None
 
 
 def decision_lines(rows: dict[str, dict[str, Any]], currency: str) -> list[str]:
@@ -264,28 +238,3 @@ def decision_lines(rows: dict[str, dict[str, Any]], currency: str) -> list[str]:
     last = "Values are per 100 customers. The gain is against the offer that was shown most often."
     names = {row["interval_name"] for row in rows.values() if row.get("interval")}
     return [*found, last + "".join(f" In brackets: {name}." for name in sorted(names))]
-
-
-def _decided(
-    model: Any,
-    table: Items,
-    wanted: dict[str, Any],
-    choices: "Callable[[Any], ChoiceCounts | None]",
-    how: dict[str, Any],
-) -> dict[str, Any]:
-    from rankstream.decide.best import best_offer
-
-    items = set(all_names(model).values())
-    said = wanted | {"no_choice": wanted["no_choice"] if wanted["no_choice"] in items else None}
-    costs = None if model.price_levels is None else table.unit_costs
-    for name, numbers in (("listing_costs", said["listing_costs"]), ("space", said["space"]), ("costs", costs)):
-        said[name] = None if numbers is None else {item: value for item, value in numbers.items() if item in items}
-    said["never"] = [item for item in said["never"] if item in items]
-    lacking = [first for first, second in said["requires"] if first in items and second not in items]
-    said["never"] += [item for item in lacking if item not in said["never"]]
-    for name in ("excludes", "requires", "ladders"):
-        said[name] = [pair for pair in said[name] if items.issuperset(pair)]
-    margins = {item: margin for item, margin in table.margins.items() if item in items}
-    decision = best_offer(model, margins, counts=choices(model), **how, **said)
-    warnings = [shell_words(line) for line in fit_warnings(model.about)]
-    return {**decision.to_json(), "warnings": warnings, "interval_name": interval_words(model.about)}

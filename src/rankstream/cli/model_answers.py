@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankstream._core.terminal import print_note, progress, shown
-from rankstream.models.files import kind_of, method_of
+from rankstream.models.files import method_of
 from rankstream.models.fit_warnings import noted
 from rankstream.models.item_names import find_item, own_names, prices_in
 
@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     from rankstream.data.prices import PriceLevels
     from rankstream.estimation.intervals import Bootstrap
     from rankstream.models.files import Model
-
-MAX_DRAWN_ITEMS, MAX_DRAWN_CHAIN_ITEMS = 1000, 60
-"""Most items for which whole rankings are sampled within seconds; a Markov chain takes far longer. Not tuned."""
-
-
-def require_drawn(model: "Model", option: str) -> None:
-    """Raise a ValueError if sampling whole rankings from the model would take hours."""
-    chains = len(getattr(getattr(model, "prior", None), "chain_weights", ())) or hasattr(model, "transitions")
-    if kind_of(model) != "rankings" and len(model.items) > (MAX_DRAWN_CHAIN_ITEMS if chains else MAX_DRAWN_ITEMS):
-        raise ValueError(f"{option} needs rankings sampled from a model of {len(model.items):,} items: leave it out.")
 
 
 def read_offers(file: Path) -> list[str]:
@@ -140,12 +130,10 @@ def as_rows(curves: "Mapping[Label, Mapping[float, Any]]") -> dict[str, list[dic
 
 def demand_lines(content: Mapping[str, Any]) -> list[str]:
     """Return the price levels and the demand at usual prices as text, for ``show``."""
+    from rankstream.data.prices import price_text
+
     lines = ["", levels_line(content["prices"]), "Demand by an item's own price, others at usual prices:"]
     for item, rows in content["demand"].items():
-        shares = ", ".join(f"{_price(row['price'])}: {100 * row['share']:.1f} %{ends_of(row)}" for row in rows)
+        shares = ", ".join(f"{price_text(row['price'])}: {100 * row['share']:.1f} %{ends_of(row)}" for row in rows)
         lines.append(f"  {shown(item)}  {shares}")
     return lines if content["demand"] else lines[:2]
-
-
-def _price(price: float) -> str:
-    return f"{price:.2f}" if round(price, 2) == price else f"{price:g}"

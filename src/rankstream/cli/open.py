@@ -22,7 +22,7 @@ LOG_NAME = "log.sqlite3"
 @reading_options(without=("between",))
 def open(  # noqa: A001
     sources: list[Path],
-    keep: Path | None = None,
+    folder: Path | None = None,
     by: str | None = None,
     method: Annotated[str, choice(*METHODS, text="Estimation method; auto chooses by the size of the data.")] = "auto",
     budget: Annotated[float | None, typer.Option(min=0.0, help="CPU seconds for each fit.")] = None,
@@ -39,7 +39,7 @@ def open(  # noqa: A001
 
     Options:
     sources: Files of choices, model files written by 'fit', or the data folder of a service.
-    keep: Keep the data and models in this folder (default: delete them at the end).
+    folder: Keep the data and models in this folder (default: delete them at the end).
     by: Make one market for each value of these columns, such as store.
     """
     try:
@@ -53,9 +53,9 @@ def open(  # noqa: A001
         if not source.exists():
             raise ValueError(f"There is no file {source}: check its name and folder.")
     service = next((source for source in sources if (source / LOG_NAME).is_file()), None)
-    if service is not None and (len(sources) > 1 or keep is not None):
-        raise ValueError(f"{service} is the folder of a service: open it alone, without --keep.")
-    folder = service or keep
+    if service is not None and (len(sources) > 1 or folder is not None):
+        raise ValueError(f"{service} is the folder of a service: open it alone, without --folder.")
+    folder = service or folder
     with nullcontext(str(folder)) if folder else TemporaryDirectory(prefix="rankstream-") as place:
         tasks = [] if service else tasks_of(sources, reading, by, {"method": method, "budget": budget, "seed": seed})
         page = f"/markets/{tasks[0]['market']}" if len(tasks) == 1 and not by else "/"

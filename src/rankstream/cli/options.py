@@ -47,7 +47,7 @@ Data = Annotated[
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(help="Model file written by 'fit', or folder written by 'fit --by'.")]
-Behind = Annotated[Path | None, typer.Option(help="Choices the model was fitted to, for intervals.")]
+Behind = Annotated[Path | None, typer.Option(help="Choices the model was fitted to, for intervals by refits.")]
 Replicates = Annotated[
     int, typer.Option(min=2, max=10_000, help="With --data: number of bootstrap refits for intervals.")
 ]
@@ -170,15 +170,11 @@ class ReadingOptions:
     def _read_sales(self, path: Path, more: dict[str, Any]) -> "Reading":
         from rankstream.data.readers import read_sales
 
-        where, parts = more.pop("where", None) or {}, more.pop("parts", None)
+        where = more.pop("where", None) or {}
         named = self.arguments() | {name: value for name, value in more.items() if name != "look"}
-        if parts is not None:  # sales are put in order of time, not of rows
-            named["time_slices"] = parts
         if where:
             named["by"] = [column for column in where if column != self.category]
         choices = read_sales(path, **named)
-        if parts is not None:
-            choices = replace(choices, groups=dict(enumerate(choices.slices or [])))
         if choices.uncertain is not None and self._model is not None:
             from rankstream.estimation.uncertain import expected_choices
 
@@ -223,7 +219,8 @@ def shell_words(sentence: str) -> str:
             value = quote(value[1:-1])
         return f"--{name.replace('_', '-')} {value}"
 
-    names = [*SHELL_NAMES, *(field.name for field in fields(ReadingOptions)), "by", "half_life", "out", "since"]
+    more = ("by", "half_life", "out", "since", "folds", "holdout")
+    names = [*SHELL_NAMES, *(field.name for field in fields(ReadingOptions)), *more]
     words = re.sub(rf"\b({'|'.join(names)})=('[^']*'|\"[^\"]*\"|\['[^\]]*\]|\.\.\.|\d+)", option, sentence)
     return words.replace("drift_report", "'rankstream drift'").replace("pool=False", "--no-pool")
 

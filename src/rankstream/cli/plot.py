@@ -24,12 +24,11 @@ def plot(
     kind: Annotated[str, choice(*KINDS)] = "segments",
     data: Path | None = None,
     top: Annotated[int, typer.Option(min=1, max=100)] = 10,
-    places: Annotated[int, typer.Option(min=1, help="With --kind segments: how many top choices define a type.")] = 2,
     offer: str | None = None,
     item: str | None = None,
     period: Annotated[str | None, choice(*PERIODS)] = None,
     replicates: Replicates = 50,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for sampled customer types and intervals.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals.")] = 0,
     as_json: AsJson = False,
     *,
     reading: ReadingOptions,
@@ -52,7 +51,7 @@ def plot(
     from rankstream._core.files import check_picture, save_picture
     from rankstream.models.files import is_model, load_model
 
-    check_kind(kind, data, offer, item, period, places)
+    check_kind(kind, data, offer, item, period)
     check_picture(out)
     content: dict[str, Any] = {"chart": str(out), "kind": kind}
     text = f"Saved {out}."
@@ -60,12 +59,10 @@ def plot(
         if is_model(model):
             raise ValueError(f"{model} is a model: shares over time are drawn from a file of choices.")
         choices = reading.read(model, period=period or "month")
-        figure, offers, n_offers = draw_shares(choices, offer, period or "month")
-        content |= {"offers": [list(map(str, members)) for members in offers], "of_offers": n_offers}
-        if offer is None and n_offers > 1:
-            which = "the most frequent offer" if len(offers) == 1 else f"the {len(offers)} most frequent offers"
-            text += f" It shows {which} of {n_offers:,}; choose another with --offer, such as"
-            text += f" --offer '{joined(offers[0])}'."
+        figure, members = draw_shares(choices, offer, period or "month")
+        content["offer"] = list(map(str, members))
+        if offer is None and (n_offers := choices.counts.assortments.n_offers) > 1:
+            text += f" It shows the most frequent of {n_offers:,} offers; for another, add --offer '{joined(members)}'."
     else:
         loaded = load_model(model)
         if kind == "fit" and data is not None:
@@ -76,7 +73,7 @@ def plot(
             content["demand"], figure = as_rows(curves), new_figure(7.0, 4.5)
             plots.demand(curves, figure.subplots())
         elif kind == "segments":
-            figure = draw_segments(loaded, top, places, seed, refitted(loaded, data, reading, replicates, seed))
+            figure = draw_segments(loaded, top, refitted(loaded, data, reading, replicates, seed))
         else:
             items: Any = None if offer is None else offer_in(offer, loaded)
             if isinstance(items, dict) and loaded.price_levels:
@@ -86,16 +83,12 @@ def plot(
     print_answer(as_json, content, text)
 
 
-def check_kind(
-    kind: str, data: Path | None, offer: str | None, item: str | None, period: str | None, places: int
-) -> None:
+def check_kind(kind: str, data: Path | None, offer: str | None, item: str | None, period: str | None) -> None:
     """Raise a ValueError for options that do not work together."""
     if kind == "fit" and data is None:
         raise ValueError("--kind fit needs the choices: add --data.")
     if kind == "shares" and data is not None:
         raise ValueError("--kind shares reads its choices from the first argument: leave out --data.")
-    if kind == "segments" and data is not None and places > 2:
-        raise ValueError(f"--places is {places}: intervals exist for up to two places. Leave out --data for more.")
     if offer is not None and kind not in ("substitution", "shares", "demand"):
         raise ValueError(f"--offer does not work with --kind {kind}: leave it out.")
     if item is not None and kind != "demand":

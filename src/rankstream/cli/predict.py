@@ -43,7 +43,7 @@ def predict(
     offer: Offer to predict, such as 'tea;cake', with prices 'tea@3.50;cake@4', or a JSON list; repeat for several.
     interval: Add intervals at this confidence level, such as 0.95 (needs --data).
     wide: Add proven ranges instead: the lowest and highest share in any ranking model that fits the choices at this
-        confidence level. They allow for uncertain offers (needs --data).
+        confidence level, also of offers whose content is uncertain (see 'fit --between'; needs --data).
     forced: Predict as if customers must buy: do not add the no-purchase option.
     """
     from rankstream._core.arguments import number_between
@@ -53,8 +53,8 @@ def predict(
     if bool(offer) == (offers is not None):
         raise ValueError("Give the offers to predict with --offer (repeat for several) or --offers FILE.")
     if (interval is None and wide is None) != (data is None):
-        asked = "--interval and --data" if wide is None else "--range and --data"
-        raise ValueError(f"Intervals need the choices the model was fitted to: give {asked} together.")
+        what = "Intervals need the choices the model was fitted to: add --data FILE."
+        raise ValueError(what if data is None else "--data is for intervals: add --interval 0.95 or --range 0.95.")
     if interval is not None and wide is not None:
         raise ValueError("--interval and --range cannot be combined: use one of them.")
     loaded = load_model(model)

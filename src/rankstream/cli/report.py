@@ -18,7 +18,7 @@ from rankstream.models.item_names import offer_in
 if TYPE_CHECKING:
     from rankstream.reports.make import Report
 
-MAX_PERIODS = 13  # in the chart of shares over time: a fourth of the slices that date the present offer; not tuned
+MAX_PERIODS = 13  # in the chart of shares over time: a fourth of the slices that date today's offer; not tuned
 
 
 @per_market(together=True, takes_choices=lambda _: True)
@@ -35,11 +35,8 @@ def report(
     top: Annotated[int, typer.Option(min=1, max=100, help="Number of customer types to show.")] = 10,
     replicates: Annotated[int | None, typer.Option(min=2, max=10_000)] = None,
     intervals: Annotated[bool, typer.Option("--intervals/--no-intervals")] = True,
-    rivals: str = "",
-    folds: Annotated[int, typer.Option(min=2, max=20, help="Number of cross-validation folds for the comparison.")] = 3,
-    compare: Annotated[bool, typer.Option("--compare/--no-compare")] = True,
     budget: Annotated[float, typer.Option(min=0.0)] = 20.0,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals, folds and searches.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals and searches.")] = 0,
     as_json: AsJson = False,
     *,
     reading: ReadingOptions,
@@ -52,11 +49,9 @@ def report(
     data: Choices the model was fitted to (a folder of markets contains them).
     margins: CSV table of items, as for 'decide'. The report then recommends what to offer.
     at_most: With --margins: maximum number of items in the offer.
-    present: With --margins: the current offer; "recent" takes the most frequent recent one.
+    present: With --margins: today's offer; "recent" is the most frequent offer of the last four weeks.
     replicates: Number of bootstrap refits for intervals, instead of the stored standard errors.
     intervals: Show intervals, stored with the model or from refits.
-    rivals: Models to compare with, separated by commas (see 'rankstream compare').
-    compare: Include a comparison with other kinds of models.
     budget: With --margins: CPU seconds for the best offer and its intervals.
     """
     from rankstream.decide.decision import Units
@@ -70,8 +65,7 @@ def report(
             raise ValueError(f"--out is {out}, which is also {path}: choose a separate file for the report.")
     named = {
         "margins": margins, "at_most": at_most, "present": present, "currency": currency, "top": top,
-        "replicates": replicates, "intervals": intervals, "folds": folds, "budget": budget, "seed": seed,
-        "rivals": [name.strip() for name in rivals.split(",") if name.strip()] if compare else None,
+        "replicates": replicates, "intervals": intervals, "budget": budget, "seed": seed,
     }  # fmt: skip
     if not model.is_dir():
         page, content = make_report(model, data, title or f"What customers choose: {data.name}", named, reading)
@@ -96,7 +90,7 @@ def make_report(
     """Read a model and its choices; return the report, and the content for ``--json``."""
     from rankstream.data.readers.reading import coarser
     from rankstream.data.readers.unused_columns import unused_in
-    from rankstream.decide.context import present_offer
+    from rankstream.decide.context import most_frequent_offer, recent_choices
     from rankstream.decide.problem.offers import make_problem
     from rankstream.models.files import load_model
     from rankstream.reports.make import report as make
@@ -110,7 +104,7 @@ def make_report(
         said["margins"] = items.margins
     choices = reading.read(data, time_slices=TIME_SLICES)
     recent, choices = (
-        present_offer(choices),
+        most_frequent_offer(recent_choices(choices)),
         coarser(replace(choices, unused=choices.unused or unused_in(model.about)), MAX_PERIODS),
     )
     check_choices(model, choices.counts, data)
@@ -123,11 +117,11 @@ def make_report(
         said["present"] = recent
     elif said:
         said["present"] = offer_in(named["present"], model)
-    options = {name: named[name] for name in ("currency", "top", "rivals", "folds", "budget", "seed")}
-    with progress_watch() as watch, progress("reporting") as tell:
+    options = {name: named[name] for name in ("currency", "top", "budget", "seed")}
+    with progress_watch() as watch, progress("reporting"):
         page = make(
             model, choices, title=title, source=f"{file.name} and {data.name}", intervals=refits,
-            progress=tell, watch=watch, **options, **said,
+            watch=watch, **options, **said,
         )  # fmt: skip
     read = {"file": str(data), "records": choices.rows, "format": choices.format, "skipped": choices.problems.total}
     read |= {"choices": choices.counts.observations, "offers": choices.counts.assortments.n_offers}

@@ -111,7 +111,8 @@ def as_text(content: dict[str, Any]) -> str:
     rankings, items = content["rankings"], content["items"]
     at = " at price levels" if "prices" in content else ""
     prices, about = demand_lines(content) if "prices" in content else [], content["about"]
-    lines = [f"A model of {plural(len(items), 'item')}{at}: {words_of(content['kind'], rankings)}."]
+    number = len(items) - (content["no_choice"] is not None)
+    lines = [f"A model of {plural(number, 'item')}{at}: {words_of(content['kind'], rankings)}."]
     lines += [*map(shell_words, warning_lines(about)), *origin_lines(about), *prediction_lines(about)]
     if content["replicates"]:
         how = f" by their first two choices, with {interval_words(about)} from {content['replicates']} refits"

@@ -55,7 +55,7 @@ def stream(
         second, faster model that detects changes (default: 500).
     detect: Restart the model when a change of tastes is detected.
     threshold: With --detect: alarm when a model of recent choices fits better by this log-likelihood (default: 15).
-    rounds: Solver rounds per batch (default: 20); with --detect, per 50 choices (default: 50). More give a closer fit.
+    rounds: Solver rounds; more give a closer fit. Default: 20 per batch, or with --detect 50 for every 50 choices.
     publish: Kind of model in model.json (default: max-entropy, which predicts best; sparse has few rankings).
     to_end: Stop at the end of the file instead of waiting for more.
     separator: Separator between the items of an offer (default: ';').

@@ -1,4 +1,4 @@
-"""The context of a decision: the present offer, single changes to it, and the offers in the data."""
+"""The context of a decision: today's offer, single changes to it, and the offers in the data."""
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -22,20 +22,20 @@ FOUR_WEEKS = 28 * 86400.0  # seconds; not tuned
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """The present offer and its value, what the decision gains over it, and how near the data are.
+    """Today's offer and its value, what the decision gains over it, and how near the data are.
 
     Attributes
     ----------
     present : tuple of items or None
-        The present offer without the no-choice item: as given, or the most frequent one in the counts.
+        Today's offer without the no-choice item: as given, or the most frequent one in the counts.
     present_value : float
         What it earns by the model.
     present_shown : float or None
         How often it was shown; None without counts.
     gain, gain_interval : float, and pair of floats or None
-        The expected value of the decision minus the value of the present offer, and its interval.
+        The expected value of the decision minus the value of today's offer, and its interval.
     changes : tuple of OfferChange
-        The best feasible single changes to the present offer, best first.
+        The best feasible single changes to today's offer, best first.
     unvalued : int
         Number of single changes that were not valued for want of time, the likely best ones being valued first.
     nearness : Nearness or None
@@ -86,22 +86,33 @@ def context_of(problem: OfferProblem, mask: Mask, value: float, counts: ChoiceCo
 
 
 def most_frequent_offer(counts: ChoiceCounts) -> tuple[Label, ...]:
-    """Return the offer that was shown most often.
+    """Return the offer that was shown most often; of several, the one whose items were shown most, then the dearest.
 
     >>> from rankstream import Assortments
     >>> most_frequent_offer(ChoiceCounts(Assortments([("tea", "no"), ("pie", "no")]), [4, 1, 9, 2]))
     ('pie', 'no')
+    >>> most_frequent_offer(ChoiceCounts(Assortments([("tea @ 2.00", "no"), ("tea @ 3.00", "no")]), [4, 1, 3, 2]))
+    ('tea @ 3.00', 'no')
     """
-    return tuple(counts.assortments.offers[int(np.argmax(counts.totals))])
+    offers, totals = counts.assortments, counts.totals
+    shown = np.bincount(offers.members, totals[offers.owner], offers.n_items)
+    by_items = np.bincount(offers.owner, shown[offers.members], offers.n_offers)
+    return tuple(offers.offers[int(np.lexsort((np.arange(offers.n_offers), by_items, totals))[-1])])
 
 
-def present_offer(known: "Reading | None") -> tuple[Label, ...] | None:
-    """Return the most frequent offer of the last four weeks; of all choices where their times are not known."""
-    if known is None or known.slices is None or known.slice_times is None:
-        return None if known is None else most_frequent_offer(known.counts)
+def equally_often(counts: ChoiceCounts, offer: tuple[Label, ...]) -> int:
+    """Return how many offers were shown as often as this one, if it is not alone; otherwise 0."""
+    alike = int((counts.totals == counts.totals[counts.assortments.offers.index(offer)]).sum())
+    return alike if alike > 1 else 0
+
+
+def recent_choices(known: "Reading") -> ChoiceCounts:
+    """Return the choices of the last four weeks; all choices where their times are not known."""
+    if known.slices is None or known.slice_times is None:
+        return known.counts
     begin, parts = known.slice_times[-1][1] - FOUR_WEEKS, zip(known.slices, known.slice_times, strict=True)
     late = [part for part, (first, _) in parts if first >= begin] or known.slices[-1:]
-    return most_frequent_offer(sum(late[1:], late[0]))
+    return sum(late[1:], late[0])
 
 
 def nearness(problem: OfferProblem, mask: Mask, counts: ChoiceCounts) -> Nearness:

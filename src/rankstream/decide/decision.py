@@ -50,7 +50,7 @@ class Decision:
         The expected margin per customer, minus listing costs, by the model.
     overestimate : float
         By how much that is overestimated on average, as the offer is the best of many; measured by the refits behind
-        intervals, 0 without them and for the present offer.
+        intervals, 0 without them and for today's offer.
     bound : float
         No feasible offer is worth more.
     proven : bool
@@ -74,7 +74,7 @@ class Decision:
     sizes_quick : bool
         Whether that callable is quick.
     context : Context or None
-        The present offer, the gain over it, single changes to it, and the nearest offers in the data.
+        Today's offer, the gain over it, single changes to it, and the nearest offers in the data.
     """
 
     offer: tuple[Label, ...]
@@ -169,6 +169,8 @@ class Units:
     --------
     >>> Units(currency="EUR").amount(154.2371), Units(1).per(0.065437), Units().change(0.009731)
     ('15420 EUR', '0.0654 per customer', '+0.97')
+    >>> Units().ends((1.44, 1.635))
+    ' [144.0, 163.5]'
     """
 
     customers: int = 100
@@ -189,15 +191,18 @@ class Units:
 
     def ends(self, ends: tuple[float, float] | None, form: str = ".4g") -> str:
         """Return an interval in brackets; empty without one."""
-        return "" if ends is None else f" [{self._digits(ends[0], form)}, {self._digits(ends[1], form)}]"
+        if ends is None:
+            return ""
+        beside = max(abs(sum(ends)) / 2.0, (ends[1] - ends[0]) / 4.0)  # as many decimals as the value between them
+        return f" [{', '.join(self._digits(end, form, beside) for end in ends)}]"
 
-    def _digits(self, value: float, form: str) -> str:
-        amount = self.customers * value
-        if form[-1] == "f" or not 0.0 < abs(amount) < np.inf:
+    def _digits(self, value: float, form: str, beside: float | None = None) -> str:
+        amount, size = self.customers * value, self.customers * abs(value if beside is None else beside)
+        if form[-1] == "f" or not 0.0 < size < np.inf:
             return f"{amount:{form}}"
-        decimals = int(form[-2]) - 1 - int(np.floor(np.log10(abs(amount))))
-        if abs(amount) >= 0.1:  # cents at most
-            return f"{round(amount, min(2, decimals)):{form[:-2]}{min(2, max(0, decimals))}f}".removesuffix(".0")
+        decimals = int(form[-2]) - 1 - int(np.floor(np.log10(size)))
+        if size >= 0.1:  # cents at most
+            return f"{round(amount, min(2, decimals)):{form[:-2]}{min(2, max(0, decimals))}f}"
         text = f"{amount:{form[:-2]}{min(3, int(form[-2]))}g}"
         return text if "e" not in text else f"{float(text):{form[:-3]}.12g}"  # 0.0000123, not 1.23e-05
 
@@ -206,19 +211,17 @@ PER_100 = Units()
 
 
 def summary(found: Decision, units: Units = PER_100) -> list[str]:
-    """Summarise a decision: the offer and its value, the present offer, how near the data are, and the proof."""
+    """Summarise a decision: the offer and its value, today's offer, how near the data are, and the proof."""
     worth = f"{units.per(found.expected)}{units.ends(found.interval)}"
-    lines = [f"Best according to the model: {named(found.offer)}: {worth}"]
+    lines = [f"Best according to the model: {named(found.offer)}: earns {worth}"]
     if units.amount(found.value) != units.amount(found.expected):
         less = f"{units.amount(found.value)} minus {units.amount(found.overestimate, '.2g')}"
         lines.append(f"That is {less}, because the best of many offers is overestimated.")
     around = found.context
     if around is not None and around.present is not None:
         same = set(around.present) == set(found.offer)
-        gain = f"{units.change(around.gain)}{units.ends(around.gain_interval)} compared with the present offer"
-        lines.append(
-            "This is the present offer." if same else f"{gain}, which earns {units.amount(around.present_value)}."
-        )
+        gain = f"{units.change(around.gain)}{units.ends(around.gain_interval)} compared with today's offer"
+        lines.append("This is today's offer." if same else f"{gain}, which earns {units.amount(around.present_value)}.")
         if not same and around.gain_interval is not None and around.gain_interval[0] <= 0.0:
             lines[-1] += " The data do not show that it is better."
     if around is not None and around.nearness is not None:
@@ -230,21 +233,21 @@ def summary(found: Decision, units: Units = PER_100) -> list[str]:
         lines.append(f"Not proven best (search: {found.engine}): by this model, no offer is worth more than {bound}.")
     if found.runners_up:
         lead = found.value - found.runners_up[0].value
-        text = f"The next best, {named(found.runners_up[0].offer)}, is worth {units.amount(lead, '.2g')} less"
+        text = f"The next best, {named(found.runners_up[0].offer)}, is worth {units.amount(lead, '.3g')} less"
         if found.lead is not None:
-            text += units.ends((found.lead.low, found.lead.high))
+            text += units.ends((found.lead.low, found.lead.high), ".3g")
             text += ": the data do not show which is better" if found.lead.is_noise else ": a significant lead"
         lines.append(f"{text}.")
     return lines
 
 
 def change_lines(found: Decision, units: Units = PER_100) -> list[str]:
-    """Describe the present offer, and the best single changes to it."""
+    """Describe today's offer, and the best single changes to it."""
     around = found.context
     if around is None or around.present is None:
         return []
     often = f" (shown {plural(around.present_shown, 'time')})" if around.present_shown else ""
-    lines = [f"Present offer{often}: {named(around.present)}: {units.per(around.present_value)}"]
+    lines = [f"Today's offer{often}: {named(around.present)}: earns {units.per(around.present_value)}"]
     pays = [change for change in around.changes if change.gain > least_gain(found.problem)]
     left = f" ({plural(around.unvalued, 'less likely one')} not valued in time)" if around.unvalued else ""
     if not pays:
@@ -268,11 +271,12 @@ def explanation(found: Decision, units: Units = PER_100) -> list[str]:
         code = int(inside[place])
         item = problem.items[code]
         share = found.shares[item if problem.levels is None else problem.levels.of(item)[0]]
-        alone = not problem.nothing >= 0 and inside.size == 1
-        what = "is the whole offer" if alone else f"adds {units.amount(adds[place], '.3g')}"
-        if problem.state[code] > 0:
-            what += " (required)"
-        lines.append(f"{item} {what}: {100 * share:.1f} % of customers take it.")
+        less = f"{units.amount(abs(adds[place]), '.3g')} {'less' if adds[place] >= 0.0 else 'more'}"
+        what = f"Without {item}, the offer earns {less}"
+        if not problem.nothing >= 0 and inside.size == 1:
+            what = f"{item} is the whole offer"
+        required = " It is required." if problem.state[code] > 0 else ""
+        lines.append(f"{what}; {100 * share:.1f} % of customers take it.{required}")
     return lines + _rejected(found, units)
 
 

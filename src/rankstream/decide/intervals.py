@@ -101,7 +101,10 @@ def with_interval(
 
     lead = Lead(*ends(found.offer, offers[1])) if found.runners_up else None
     if around.present is not None:
-        changes = [replace(change, interval=ends(change.offer, around.present)[1:]) for change in around.changes]
+        changes = []
+        for change in around.changes:  # one that leads to the best offer gains what that does
+            gain, *both = ends(change.offer, around.present, too_much if change.offer == found.offer else 0.0)
+            changes.append(replace(change, gain=gain, interval=(both[0], both[1])))
         gain, *both = ends(found.offer, around.present, too_much)
         around = replace(around, changes=tuple(changes), gain=gain, gain_interval=(both[0], both[1]))
     around, claim = replace(around, refits=len(rows)), ends(found.offer, None, too_much)[1:]

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankstream._core.types import Label, Mask
 from rankstream._core.watch import Watch, unwatched
-from rankstream.data.prices import split_label
+from rankstream.data.prices import price_text, split_label
 from rankstream.decide.offer_values import OFFERS_AT_ONCE, values
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import OUT
@@ -58,7 +58,7 @@ class OfferChange:
             return f"Dropping {self.goes}"
         if self.kind == "price" and self.comes is not None and self.goes is not None:
             (item, price), (_, before) = split_label(self.comes), split_label(self.goes)
-            return f"Pricing {item} at {price:.2f} instead of {before:.2f}"
+            return f"Pricing {item} at {price_text(price)} instead of {price_text(before)}"
         return f"Offering {self.comes} instead of {self.goes}"
 
     def to_json(self) -> dict[str, Any]:

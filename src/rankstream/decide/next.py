@@ -64,7 +64,7 @@ class NextOffer:
 
     def __str__(self) -> str:
         items = ", ".join(str(item) for item in self.offer) or "nothing"
-        return f"Next, offer {items} ({self.how})."
+        return f"Offer next: {items}{f' ({self.how})' if self.decision is None else ''}"
 
 
 @constrained

@@ -1,4 +1,4 @@
-"""Dual domains in compiled code: projections onto them, and the softmax of offers.
+"""Dual domains in compiled code: projections onto them.
 
 What ``chunk_kernels`` asks of the built-in distances comes first, by the number of their domain.
 """
@@ -6,7 +6,7 @@ What ``chunk_kernels`` asks of the built-in distances comes first, by the number
 import numpy as np
 
 from rankstream._core.compilation import compiled, inner
-from rankstream._core.types import Codes, Vec
+from rankstream._core.types import Vec
 
 BALL, BOX, SIMPLEX = 0, 1, 2
 
@@ -159,38 +159,3 @@ def shrink(size: float, multiplier: float, power: float) -> float:
         if abs(step) <= 4e-16 * y:
             break
     return float(y)
-
-
-@compiled
-def softmax_by_offer(scores: Vec, factor: float, indptr: Codes, out: Vec) -> None:
-    """On every offer, positive numbers that sum to 1, proportional to exp(factor * score)."""
-    for offer in range(indptr.size - 1):
-        top = -np.inf
-        for k in range(indptr[offer], indptr[offer + 1]):
-            top = max(top, factor * scores[k])
-        total = 0.0
-        for k in range(indptr[offer], indptr[offer + 1]):
-            out[k] = np.exp(factor * scores[k] - top)
-            total += out[k]
-        for k in range(indptr[offer], indptr[offer + 1]):
-            out[k] /= total
-
-
-@compiled
-def project_onto_simplices(point: Vec, indptr: Codes, out: Vec) -> None:
-    """On every offer, the nearest probabilities: subtract the level at which what stays positive sums to 1."""
-    for offer in range(indptr.size - 1):
-        # one more than all and no level: the first pass takes everything in
-        count, level = indptr[offer + 1] - indptr[offer] + 1, -np.inf
-        while True:
-            total, kept = 0.0, 0
-            for k in range(indptr[offer], indptr[offer + 1]):
-                if point[k] > level:
-                    total += point[k]
-                    kept += 1
-            # levels only rise, so what has fallen below stays there: no fewer than before means that none fell
-            if kept >= count or kept == 0:
-                break
-            count, level = kept, (total - 1.0) / kept
-        for k in range(indptr[offer], indptr[offer + 1]):
-            out[k] = max(0.0, point[k] - level)

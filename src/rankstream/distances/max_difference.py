@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 
 from rankstream._core.types import Mask, Vec
-from rankstream.distances import domain_kernels as kernels
 from rankstream.distances.bilinear import MIN_LOG_ARGUMENT, Bilinear
 
 Kind = Literal["entropy", "euclidean"]
@@ -73,12 +72,18 @@ class MaxDifference(Bilinear):
 
     def prox(self, slope: Vec) -> Vec:
         """Offer by offer, the softmax of -slope, or its projection onto the simplex."""
-        out = np.empty_like(slope)
+        starts, owner = self.assortments.indptr[:-1], self.assortments.owner
         if self._entropic:
-            kernels.softmax_by_offer(slope, -1.0, self.assortments.indptr, out)
-        else:
-            kernels.project_onto_simplices(-slope, self.assortments.indptr, out)
-        return out
+            out: Vec = np.exp(np.minimum.reduceat(slope, starts)[owner] - slope)
+            return out / np.add.reduceat(out, starts)[owner]
+        point, kept = -slope, np.ones(slope.size)
+        below_top = np.nextafter(np.maximum.reduceat(point, starts), -np.inf)  # so that rounding leaves the largest
+        while True:  # subtract the level at which what stays positive sums to 1: as it only rises, less and less stays
+            level = (np.add.reduceat(point * kept, starts) - 1.0) / np.add.reduceat(kept, starts)
+            inside = kept * (point > np.minimum(level, below_top)[owner])
+            if (inside == kept).all():
+                return np.maximum(0.0, point - level[owner])
+            kept = inside
 
     def image(self, slope: Vec, dual: Vec) -> Vec:
         """Minus the slope for the entropy, whose prox ignores constants added to an offer."""

@@ -200,12 +200,11 @@ class Branching:
     def _try_all(self, node: Node) -> None:
         """Find the best offers of a part from a table of all its offers."""
         codes, bits = node.codes, node.codes.size
-        table, inside = np.zeros(2**bits), node.state == IN
-        steps = 2 ** np.arange(bits)
-        table_kernels.spread(*node.lists, steps, table)
-        table_kernels.subset_sums(table, bits)
+        table, inside, sizes = np.zeros(2**bits), node.state == IN, np.full(bits, 2)
+        table_kernels.spread(*node.lists, 2 ** np.arange(bits), table)
+        table_kernels.prefix_sums(table, sizes)
         digits = np.stack([np.arange(bits)[::-1], np.full(bits, -1)], axis=1)
-        rules, sizes = self.rules.left(codes, inside), np.full(bits, 2)
+        rules = self.rules.left(codes, inside)
         best, picks, _, _ = best_cells(table, digits, sizes, self.lists.cost[codes], rules, self.top)
         threshold = self.threshold
         paid_back = float(self.row_price @ self.rules.rows.slack(inside))  # for the unused part of each limit

@@ -1,5 +1,6 @@
 """Cells: every offer of the free items as a number with a digit for each item, and the best cells of a table."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Codes, Mask, Vec
-from rankstream.decide.engines import law_kernels, table_kernels
+from rankstream.decide.engines import table_kernels
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import FREE, IN, OUT, Rules
 from rankstream.models.entropy.model import EntropyModel
@@ -113,7 +114,7 @@ def cells_of(problem: OfferProblem) -> Cells | None:
     if isinstance(model, LogitModel) or (isinstance(model, LatentClassModel) and not model.order):
         return Cells(problem)
     if isinstance(model, RankingModel):
-        return Cells(problem, levels and _keeps_order(model, problem))
+        return Cells(problem, levels and keeps_order(model, problem.names.own.values()))
     if isinstance(model, EntropyModel):
         if levels and not len(model.prior.chain_weights) and _same_order(problem, model.prior.order):
             return Cells(problem)
@@ -126,11 +127,12 @@ def cells_of(problem: OfferProblem) -> Cells | None:
     return Cells(problem) if levels and exact else None
 
 
-def _keeps_order(model: RankingModel, problem: OfferProblem) -> bool:
-    above = np.full(len(problem.items), -1, dtype=np.int64)
-    for codes in problem.names.own.values():
-        above[codes[1:]] = codes[:-1]
-    return law_kernels.keep_order(np.ascontiguousarray(model.orders[model.weights > 0.0]), above)
+def keeps_order(model: RankingModel, levels: Iterable[Sequence[int]]) -> bool:
+    """Whether no ranking has a level of an item before a cheaper one; ``levels`` has those of each item, in order."""
+    orders = model.orders[model.weights > 0.0]
+    places = np.empty_like(orders)
+    np.put_along_axis(places, orders, np.arange(orders.shape[1])[np.newaxis], axis=1)
+    return all((np.diff(places[:, list(codes)], axis=1) > 0).all() for codes in levels)
 
 
 def _same_order(problem: OfferProblem, order: Chains) -> bool:

@@ -15,19 +15,6 @@ CLASSES_AT_ONCE = 8
 """Classes whose numbers lie side by side: 8 take 7.5 s where one took 3.7 s (4.8 million cells of 28 levels)."""
 
 
-@compiled
-def keep_order(orders: Codes, above: Codes) -> bool:
-    """Whether no ranking has an item before ``above[item]``, the next cheaper level of it (-1: there is none)."""
-    seen = np.full(above.size, -1, dtype=np.int64)
-    for r in range(orders.shape[0]):
-        for k in range(orders.shape[1]):
-            i = orders[r, k]
-            if above[i] >= 0 and seen[above[i]] != r:
-                return False
-            seen[i] = r
-    return True
-
-
 @inner
 def next_cell(digits: Codes, sizes: Codes) -> None:
     """Count on by one, the last digit first."""

@@ -7,18 +7,15 @@ the item's levels were passed. An offer is still untouched by all progress that 
 an offer earns is a sum over the cells below its own.
 
 Digits commute in such sums, so the fast ones are done block by block, each block small enough to stay in the cache.
-Where all digits are bits, three are done at a time: eight entries are read once, added up in registers, and written
-once, where bit by bit they would be read and written three times.
 """
 
 import numpy as np
 
-from rankstream._core.compilation import compiled, inner, released
+from rankstream._core.compilation import compiled, inner
 from rankstream._core.types import Codes, Vec
 
-BLOCK_BITS = 11
-"""Bits of a block: 16 kilobytes, half of a first-level cache."""
-BLOCK_CELLS = 2**BLOCK_BITS
+BLOCK_CELLS = 2**11
+"""Cells of a block: 16 kilobytes, half of a first-level cache."""
 
 
 @compiled
@@ -40,63 +37,14 @@ def spread(start: Codes, item: Codes, weight: Vec, end: Vec, margin: Vec, step: 
 
 
 @inner
-def add_three(table: Vec, begin: int, stop: int, step: int) -> None:
-    """Subset sums over three bits, ``step`` the lowest, for the sets without them from ``begin`` to ``stop``.
-
-    With the eight entries a to h named by three bits, 001 += 000 and 011 += 010 do the first bit, 010 += 000 and
-    011 += 001 the second, and so on: the same additions in the same order as bit by bit.
-    """
-    for p in range(begin, stop):
-        a, b, c, d = table[p], table[p + step], table[p + 2 * step], table[p + 3 * step]
-        e, f, g, h = table[p + 4 * step], table[p + 5 * step], table[p + 6 * step], table[p + 7 * step]
-        b, d, f, h = b + a, d + c, f + e, h + g
-        c, d, g, h = c + a, d + b, g + e, h + f
-        e, f, g, h = e + a, f + b, g + c, h + d
-        table[p + step], table[p + 2 * step], table[p + 3 * step] = b, c, d
-        table[p + 4 * step], table[p + 5 * step] = e, f
-        table[p + 6 * step], table[p + 7 * step] = g, h
-
-
-@inner
-def add_bits(table: Vec, begin: int, stop: int, low: int, high: int) -> None:
-    """Subset sums over the bits from ``low`` up to ``high``, within the entries from ``begin`` up to ``stop``."""
-    bit = low
-    while bit < high:
-        step = 1 << bit
-        if bit + 2 < high:
-            for base in range(begin, stop, 8 * step):
-                add_three(table, base, base + step, step)
-            bit += 3
-        else:
-            for base in range(begin, stop, 2 * step):
-                for p in range(base, base + step):
-                    table[p + step] += table[p]
-            bit += 1
-
-
-@released
-def subset_sums(table: Vec, bits: int) -> None:
-    """In place: every entry becomes the sum of the entries of all subsets of its set."""
-    low = min(bits, BLOCK_BITS)
-    for block in range(0, table.size, 1 << low):
-        # the lowest three bits by a call of their own: their step is known to be 1
-        add_bits(table, block, block + (1 << low), 0, min(low, 3))
-        add_bits(table, block, block + (1 << low), min(low, 3), low)
-    add_bits(table, 0, table.size, low, bits)
-
-
-@released
-def join(table: Vec, bits: int, begin: int, stop: int) -> None:
-    """The three highest bits, which number the rows of the table, in the columns from ``begin`` to ``stop``."""
-    add_three(table, begin, stop, 1 << (bits - 3))
-
-
-@inner
 def sum_digit(table: Vec, begin: int, stop: int, stride: int, size: int) -> None:
     """Running sums over one digit of ``size`` values, within the cells from ``begin`` up to ``stop``."""
     for first in range(begin, stop, stride * size):
-        for p in range(first + stride, first + stride * size):
-            table[p] += table[p - stride]
+        for value in range(first, first + stride * (size - 1), stride):
+            # two slices of their own: that they do not overlap is what lets the compiler add several cells at once
+            low, high = table[value : value + stride], table[value + stride : value + 2 * stride]
+            for p in range(stride):
+                high[p] += low[p]
 
 
 @compiled

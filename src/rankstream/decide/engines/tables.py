@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.threads import crew
 from rankstream._core.types import ROUNDING, Mask, Vec
 from rankstream.decide.engines import law_kernels, table_kernels
 from rankstream.decide.engines.cells import Cells, RankingStates, cells_of
@@ -22,16 +21,14 @@ from rankstream.models.rankings import RankingModel
 MAX_CELLS = 2**24  # 128 MB of values
 MAX_STATES = 2**26
 """Numbers in a table beside the offers: half a gigabyte."""
-SECONDS_PER_BIT, SECONDS_PER_DIGIT, SECONDS_PER_CELL = 0.2e-9, 0.8e-9, 2e-9
-"""About the seconds for summing up a cell and a bit or another digit of it, and for looking at it, by
-``benchmarks/decide.py``; only to predict what fits into a budget.
+SECONDS_PER_DIGIT, SECONDS_PER_CELL = 0.2e-9, 2e-9
+"""About the seconds for summing up a cell and a digit of it, and for looking at it, by ``benchmarks/decide.py``; only
+to predict what fits into a budget.
 """
 SECONDS_PER_ENTRY, SECONDS_PER_TERM, SECONDS_PER_STEP = 5e-9, 5e-9, 5e-8
 """The same for an entry of a list, for a term of the sums of other models, and for an item after which classes of a
 maximum-entropy model go on to another state (``CLASSES_AT_ONCE`` of them; priced visits of ``benchmarks/advice.py``).
 """
-MIN_SHARED_BITS, COLUMN_PARTS = 18, 32
-"""Bits from which on threads share a table, and parts of its columns (``benchmarks/decide.py`` times tables)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +54,8 @@ def predicted_seconds(problem: OfferProblem) -> float:
     model, n_items, cells = problem.model, len(problem.items), cells_of(problem)
     if cells is None or cells.count > MAX_CELLS:
         return np.inf
-    count, digit = float(cells.count), SECONDS_PER_BIT if (cells.sizes == 2).all() else SECONDS_PER_DIGIT
-    seconds = (digit * cells.sizes.size + SECONDS_PER_CELL) * count
+    count = float(cells.count)
+    seconds = (SECONDS_PER_DIGIT * cells.sizes.size + SECONDS_PER_CELL) * count
     if isinstance(model, RankingModel):
         return seconds + SECONDS_PER_ENTRY * model.orders.size
     if isinstance(model, MarkovChainModel):
@@ -104,10 +101,10 @@ def table_of(problem: OfferProblem) -> OfferTable:
     elif isinstance(model, RankingModel):
         lists = make_lists(model, problem)
         table_kernels.spread(*lists.arrays, cells.steps[lists.free], values)
-        sum_cells(values, cells)
+        table_kernels.prefix_sums(values, cells.sizes)
     elif isinstance(model, EntropyModel):
         _add_tilted(model, cells, values)
-        sum_cells(values, cells)
+        table_kernels.prefix_sums(values, cells.sizes)
     else:
         margins, always = problem.margins, problem.always
         for share, row in zip(*_classes(model), strict=True):
@@ -158,30 +155,6 @@ def _add_tilted(model: EntropyModel, cells: Cells, values: Vec) -> None:
             lattice.chain_values[number], lattice.costs, *transitions, state_of, codes, bit_of, margins,
             cells.count - 1, np.zeros((state_of.size, codes.size)), values,
         )  # fmt: skip
-
-
-def sum_cells(values: Vec, cells: Cells) -> None:
-    """Replace every cell, in place, by the sum over all cells with no larger digit."""
-    if (cells.sizes == 2).all():
-        subset_sums(values, cells.sizes.size)
-    else:
-        table_kernels.prefix_sums(values, cells.sizes)
-
-
-def subset_sums(values: Vec, bits: int) -> None:
-    """Replace every entry, in place, by the sum over all subsets of its set, on all threads if that pays.
-
-    The low bits are done in each of eight rows, then the three high ones column by column. Every entry has the same
-    additions in the same order whatever the number of threads, so the sums agree bit for bit.
-    """
-    if bits < MIN_SHARED_BITS:
-        table_kernels.subset_sums(values, bits)
-        return
-    low = bits - 3
-    width = 2**low // COLUMN_PARTS
-    with crew() as threads:
-        threads.run(lambda row: table_kernels.subset_sums(values[row << low : (row + 1) << low], low), 8)
-        threads.run(lambda part: table_kernels.join(values, bits, part * width, (part + 1) * width), COLUMN_PARTS)
 
 
 def scan(table: OfferTable, problem: OfferProblem, top: int = 1) -> Scanned:

@@ -173,7 +173,7 @@ class ItemNames:
         return rows
 
     def present(self, present: Any) -> list[int] | None:
-        """Return the numbers of the present offer, without the no-choice item; None if it is not given."""
+        """Return the numbers of today's offer, without the no-choice item; None if it is not given."""
         if present is None:
             return None
         if isinstance(present, str) or not isinstance(present, Iterable):
@@ -200,7 +200,7 @@ class ItemNames:
         if changes is None:
             return []
         if here is None:
-            raise ValueError("changes needs present: give the current offer.")
+            raise ValueError("changes needs present: give today's offer.")
         most, owners = whole_number("changes", changes), {int(self.owner[code]) for code in here}
         absent = [code for code in range(len(self.items)) if code != self.nothing and code not in here]
         new = [code for code in absent if self.owner[code] not in owners]

@@ -68,7 +68,7 @@ class OfferProblem:
 
     ``state`` is 1 for items that must be in the offer, -1 for those that cannot, and 0 for free ones, after
     propagating the constraints. ``nothing`` is the number of the no-choice item, or -1: it is not counted, constrained
-    or free. With price ``levels``, ``rows`` allow one level of each item. ``present`` is the present offer, if given.
+    or free. With price ``levels``, ``rows`` allow one level of each item. ``present`` is today's offer, if given.
     """
 
     model: Any
