@@ -87,8 +87,8 @@ def said(random: Random, command: str, kind: str, odd: str) -> list[str]:
     if command == "report":
         costs = ["--margins", odd if kind == ".items" else "good.items"] if random.random() < 0.5 else []
         page = random.choice(["missing/x.html", ".", "good.csv"]) if kind == ".html" else "out.html"
-        quick = ["--replicates", "2", "--folds", "2", "--rivals", "mnl", "--budget", "0.2"]
-        less = random.choice([["--no-compare"], ["--no-intervals"], ["--no-compare", "--no-intervals"]])
+        quick = ["--replicates", "2", "--budget", "0.2"]
+        less = random.choice([[], ["--no-intervals"]])
         return [model, "--data", "good.csv" if kind == ".html" else data, "-o", page, *costs, *quick, *less]
     if command.startswith("serve"):
         return served(random, command.removeprefix("serve "))

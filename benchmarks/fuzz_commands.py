@@ -57,12 +57,12 @@ NUMERIC = {
     "fit": ("--tolerance", "--seed", "--outside-share", "--half-life", "--budget", "--jobs", "--timeout"),
     "predict": ("--seed", "--interval", "--replicates", "--outside-share"),
     "show": ("--top", "--seed", "--replicates", "--outside-share"),
-    "plot": ("--top", "--places", "--seed", "--replicates", "--outside-share"),
+    "plot": ("--top", "--seed", "--replicates", "--outside-share"),
     "decide": (
         *("--at-most", "--at-least", "--capacity", "--top", "--seed", "--budget", "--changes"),
         "--outside-share",
     ),
-    "report": ("--at-most", "--top", "--replicates", "--folds", "--budget", "--seed", "--outside-share"),
+    "report": ("--at-most", "--top", "--replicates", "--budget", "--seed", "--outside-share"),
     "stream": ("--half-life", "--window", "--threshold", "--rounds", "--seed", "--every"),
     "drift": ("--level", "--min-change", "--top"),
     "compare": ("--folds", "--seed", "--outside-share"),
@@ -92,7 +92,7 @@ WORDS = {
         ),
         *READING_WORDS,
     ),
-    "report": ("--rivals", "--market", "--title", "--present", "--currency", "--between", *READING_WORDS),
+    "report": ("--market", "--title", "--present", "--currency", "--between", *READING_WORDS),
     "stream": (
         *("--publish", "--separator", "--price-levels", "--no-choice", "--columns", "--price-columns", "--on-error"),
         *("--decimal", "--dates"),
@@ -114,7 +114,7 @@ PATHS = {
     "stream": ("--out",),
     "drift": READING_PATHS,
     "compare": ("--plot", *READING_PATHS),
-    "open": ("--keep", *READING_PATHS),
+    "open": ("--folder", *READING_PATHS),
     "reproduce": ("--out",),
 }
 """Options that take a file or a folder."""
@@ -123,7 +123,7 @@ FLAGS = {
     "predict": ("--forced", "--range"),
     "show": ("--sell-outs",),
     "decide": ("--safe", "--next", "--intervals", "--lost-sales"),
-    "report": ("--intervals", "--compare"),
+    "report": ("--intervals",),
     "stream": ("--detect", "--to-end"),
     "drift": ("--by-offer",),
     "open": ("--browser",),

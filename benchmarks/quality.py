@@ -16,7 +16,7 @@ from oracle import market
 from rankstream import Assortments, simulate
 from rankstream._core.types import Codes, Vec
 from rankstream._core.watch import Deadline
-from rankstream.certificate import fit_bound
+from rankstream.certificate import Proof
 from rankstream.columns.corrective import fit_nearest
 from rankstream.oracles import DenseOracle, SearchOracle
 from rankstream.oracles.protocol import TIE_RULES
@@ -30,7 +30,7 @@ MOMENTS, SEEDS = (0.5, 2.0, 5.0, 20.0), (451, 452, 453)  # seconds of the proces
 
 def print_bounds(quick: bool) -> None:
     """Print the search's values and bounds."""
-    print(f"the cheapest ranking, m = {OFFERS}: the search (250 rounds, 30 sweeps)")
+    print(f"the cheapest ranking, m = {OFFERS}: the search (250 rounds), and its bound (30 rounds of cuts)")
     titles = f"{'value':>10}{'bound':>10}{'gap':>8}{'seconds':>9}"
     print(f"{'n':>4}  {'costs':9}{titles}")
     for n in (31,) if quick else (31, 51, 101):
@@ -59,7 +59,7 @@ def choices(n: int, sizes: simulate.Sizes, seed: int = 0, m: int = OFFERS, large
 
 def corrective_fit(offers: Assortments, p: Vec, seconds: float) -> Vec:
     """The probabilities of the nearest model that the search finds in so many seconds of the processor."""
-    oracle = SearchOracle(offers, states=2)
+    oracle = SearchOracle(offers)
     watch = Deadline(seconds, clock=time.process_time)
     return fit_nearest(offers, p, oracle=oracle, tolerance=0.0, watch=watch).model.probabilities(offers)
 
@@ -106,11 +106,11 @@ def print_searches(quick: bool) -> None:
     print(f"{'n':>4}{'m':>6}{'seed':>6}{titles}   (before, now, ratio)")
     small, few = choices(14, "subsets")
     for kind in (Insertions, SearchOracle):
-        fit_nearest(small, few, oracle=kind(small, states=2), max_rounds=2)  # compiles
+        fit_nearest(small, few, oracle=kind(small), max_rounds=2)  # compiles
     for n, m in ((31, 200), (51, 500)):
         for seed in SEEDS[:1] if quick else SEEDS:
             offers, p = choices(n, "subsets", seed, m)
-            before, now = (distances_at(kind(offers, states=2), p, MOMENTS) for kind in (Insertions, SearchOracle))
+            before, now = (distances_at(kind(offers), p, MOMENTS) for kind in (Insertions, SearchOracle))
             cells = (f"{one:>10.4f}{other:>9.4f}{other / one:>7.3f}" for one, other in zip(before, now, strict=True))
             print(f"{n:>4}{m:>6}{seed:>6}{''.join(cells)}", flush=True)
 
@@ -124,20 +124,18 @@ def late_costs(offers: Assortments, p: Vec) -> Vec:
 
 def print_fits(quick: bool) -> None:
     """Print how near a model came to the frequencies, and how near any model can come."""
-    print(
-        f"\nfits, m = {OFFERS}, Euclidean distance: a fully corrective fit of 30 s, and fit_bound within {BUDGET:.0f} s"
-    )
+    print(f"\nfits, m = {OFFERS}, Euclidean distance: a fully corrective fit of 30 s, and a proof of {BUDGET:.0f} s")
     print(f"{'n':>4}  {'sizes':9}{'upper':>9}{'lower':>9}{'ratio':>8}{'seconds':>9}")
     small, few = choices(14, "sizes")
-    fit_bound(small, few, max_rounds=30)  # compiles
+    Proof(small, few).advance(rounds=30)  # compiles
     kinds: list[tuple[int, simulate.Sizes]] = [(51, "sizes"), (31, "sizes"), (51, "subsets"), (31, "subsets")]
     for n, sizes in kinds[:1] if quick else kinds:
         offers, p = choices(n, sizes)
         upper = float(np.linalg.norm(corrective_fit(offers, p, 3.0 * BUDGET) - p))
         start = time.perf_counter()
-        bound = fit_bound(offers, p, upper, budget=BUDGET)
+        lower = Proof(offers, p).advance(BUDGET, target=0.999 * upper)
         took = time.perf_counter() - start
-        print(f"{n:>4}  {sizes:9}{upper:>9.4f}{bound.lower:>9.4f}{bound.ratio:>8.1%}{took:>9.1f}", flush=True)
+        print(f"{n:>4}  {sizes:9}{upper:>9.4f}{lower:>9.4f}{lower / upper:>8.1%}{took:>9.1f}", flush=True)
 
 
 def print_nearest(quick: bool) -> None:
@@ -160,7 +158,7 @@ def print_hits(quick: bool) -> None:
         offers, p = market(n, OFFERS, seed)
         costs = late_costs(offers, p)
         least = DenseOracle(offers).cheapest(costs).value
-        search = SearchOracle(offers, sweeps=0, states=2)
+        search = SearchOracle(offers, sweeps=0)
         start = time.perf_counter()
         hits += search.cheapest(costs).value <= least + 0.01 * abs(least)
         spent += time.perf_counter() - start

@@ -59,7 +59,7 @@ def stock_out() -> None:
         for k, share in enumerate(moves.shares[gone])
         if k != gone
     )
-    figure = Figure(figsize=(6, 2.6), layout="constrained")
+    figure = Figure(figsize=(6, 2.9), layout="constrained")
     axes = figure.subplots()
     shares = [row[0] for row in found]
     sides = [[row[0] - row[1] for row in found], [row[2] - row[0] for row in found]]
@@ -70,7 +70,9 @@ def stock_out() -> None:
     names = ["leave without buying" if row[3] == "nothing" else f"take a {row[3]}" for row in found]
     axes.set_yticks(range(len(found)), names, fontsize=12)
     axes.set_xlim(0, max(row[2] for row in found) + 6)
-    figure.suptitle("No croissants today: what do 100 of their buyers do?", fontsize=13)
+    figure.suptitle(
+        "No croissants today, only muffins, bagels and pretzels:\nwhat do 100 croissant buyers do?", fontsize=13
+    )
     axes.set_xlabel("customers, with 95 % intervals")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(IMAGES / "stock-out.png", dpi=130)

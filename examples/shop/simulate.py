@@ -269,7 +269,7 @@ def write_exports(folder: Path, shop: Shop, number: int) -> None:
 
 
 def main() -> None:
-    """Write the exports, and print the truth about today's shelf."""
+    """Write the exports, and print the truth about today's offer."""
     parser = argparse.ArgumentParser(description="Simulate half a year of a dairy shelf in three stores.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--visits", type=int, default=40_000)
@@ -280,7 +280,7 @@ def main() -> None:
     today = shop.today()
     print(f"Wrote till.csv, visits.csv, log.jsonl and items.csv to {given.folder}.")
     best, worth = shop.best(len(today))
-    print(f"Today's shelf in Old Town earns {100 * shop.profit(today):.1f} per 100 visits;")
+    print(f"Today's offer in Old Town earns {100 * shop.profit(today):.1f} per 100 visits;")
     print(
         f"the best {len(best)} products earn {100 * worth:.1f}: {', '.join(f'{k} @ {v:.2f}' for k, v in best.items())}."
     )

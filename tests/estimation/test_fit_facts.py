@@ -93,7 +93,7 @@ def test_a_fit_without_time_says_that_it_was_cut_short(tmp_path: Path) -> None:
     margins = "item,margin\n" + "".join(f"{item},1\n" for item in model.items if item != model.no_choice)
     (tmp_path / "items.csv").write_text(margins)
     assert said in shell.run("decide", "model.json", "--margins", "items.csv", cwd=tmp_path).stdout
-    options = ("--data", "choices.csv", "--no-compare", "--no-intervals", "--margins", "items.csv")
+    options = ("--data", "choices.csv", "--no-intervals", "--margins", "items.csv")
     assert shell.run("report", "model.json", *options, cwd=tmp_path).returncode == 0
     page = (tmp_path / "report.html").read_text()
     assert said in page.split("<h2")[1]  # what to do

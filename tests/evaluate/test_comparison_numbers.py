@@ -74,7 +74,7 @@ def test_tables_have_the_numbers_of_every_model() -> None:
         "a",
         "-1.1000",
         "±",
-        "0.1528",
+        "0.6572",
         "-",
         "-2.1000",
         "1.2000",
@@ -83,7 +83,7 @@ def test_tables_have_the_numbers_of_every_model() -> None:
         "4",
         "types",
     ]
-    assert lines[2].split()[:7] == ["a_long_name_of_a_model", "-1.2000", "±", "0.1155", "0.1000", "±", "0.0577"]
+    assert lines[2].split()[:7] == ["a_long_name_of_a_model", "-1.2000", "±", "0.4968", "0.1000", "±", "0.2484"]
     assert lines[3].endswith(f"{'-':>16}")
     assert len({len(line) for line in lines[:4]}) == 1
     assert "0.001 of a uniform choice" in lines[5]
@@ -94,7 +94,7 @@ def test_tables_have_the_numbers_of_every_model() -> None:
     assert lines[6] == found.verdict
     latex = found.to_latex().splitlines()
     assert latex[0] == r"\begin{tabular}{lrrrrrrr}"
-    assert latex[4].startswith(r"\textbf{a} & -1.1000 $\pm$ 0.1528 & - & ")
+    assert latex[4].startswith(r"\textbf{a} & -1.1000 $\pm$ 0.6572 & - & ")
     assert latex[5].startswith(r"\textbf{a\_long\_name\_of\_a\_model} & ")
     assert latex[6].startswith("uniform & ")
     record = found.to_records()[1]

@@ -138,7 +138,7 @@ PICTURES: dict[str, Callable[[Any], Any]] = {
     "frontier": lambda axes: fits.frontier(Frontier(np.array([1, 3]), np.array([0.2, 0.1]), (), ()), axes),
     "periods": lambda axes: fits.shares_over_time(PERIODS, ("pie", "tea", "no"), axes),
     "periods with models": lambda axes: fits.shares_over_time(
-        PERIODS, ("pie", "tea", "no"), axes, [10.0, 20.0, 40.0], [MODEL] * 3, ["no", "tea"]
+        PERIODS, ("pie", "tea", "no"), axes, [10.0, 20.0, 40.0], [MODEL] * 3
     ),
     "dates": fits.date_axis,
     "value by size": lambda axes: fits.value_by_size(decision(0, None), axes),

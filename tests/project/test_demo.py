@@ -41,7 +41,7 @@ def test_the_page_that_demo_names_can_be_made(demonstration: tuple[Path, str], t
     words = next(
         line for line in text.splitlines() if line.startswith("To write a report about it: rankstream report")
     ).split()
-    given = [*words[7:-1], str(tmp_path / "report.html"), "--no-intervals", "--no-compare"]
+    given = [*words[7:-1], str(tmp_path / "report.html"), "--no-intervals"]
     done = run(*given, cwd=folder.parent)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -19,7 +19,6 @@ from rankstream.data.drift import DriftReport, Movement
 from rankstream.data.item_changes import ItemMovement
 from rankstream.decide.decision import Units
 from rankstream.estimation.intervals import Share
-from rankstream.evaluate.comparison import Comparison, Row, Score
 from rankstream.models.answers import Substitution
 from rankstream.reports import blocks, findings, origin, overview, sections
 
@@ -92,13 +91,6 @@ def drift(**given: Any) -> DriftReport:
     return DriftReport(movements, (("tea",),), (("pie",), ("rum",)), 0.05, "holm", **filled)
 
 
-def compared() -> Comparison:
-    scores = tuple(Score(-1.0 - 0.1 * fold, -1.1, 0.2, 0.1234, 0.5, 4 + fold) for fold in range(3))
-    rows = [("best", 0.0, 0.0, "rankings"), ("near", 0.01, 0.02, ""), ("far", 0.3, 0.1, "numbers")]
-    found = tuple(Row(name, scores, unit, behind, 0.5 * margin, margin) for name, behind, margin, unit in rows)
-    return Comparison(found, "choices", 1e-3, 300.0, -2.0, -0.9)
-
-
 def periods(*totals: int) -> list[rs.ChoiceCounts]:
     """Choices over the same offers; of the first offer mostly, or of all alike."""
     return [rs.ChoiceCounts(OFFERS, total * np.array([6, 3, 1, 1, 1, 0, 1, 0, 1, 1])) for total in totals]
@@ -153,7 +145,6 @@ def every_section() -> Iterator[tuple[str, Iterator[str]]]:
     steps = [(float(n), n + 0.5) for n in range(3)]
     with patch.object(findings, "MIN_OFFER_SHARE", 0.7), patch.object(findings, "MAX_TREND_LINES", 2):
         yield "trend of all", lines_of(findings.drift_section(drift(), periods(1, 2, 3), steps, across="records"))
-    yield "comparison", lines_of(findings.comparison_section(compared(), ("note 4",)))
 
 
 ABOUT: dict[str, Any] = {
@@ -182,7 +173,8 @@ def some_words() -> Iterator[tuple[str, str]]:
         about = {"prediction": prediction | {"held_out_nats": scores}}
         yield f"best of {scores}", " / ".join(map(numbers_of, origin.prediction_lines(about)))
     for adjustment in (None, 3, "x"):
-        yield f"adjustment {adjustment}", " / ".join(map(numbers_of, origin._adjustment({"adjustment": adjustment})))
+        about = {"prediction": {"adjustment": adjustment}}
+        yield f"adjustment {adjustment}", " / ".join(map(numbers_of, origin.prediction_lines(about)))
     for distance, least in ((1e-9, 0.0), (0.5, 0.25), (0.5, 0.75), (0.5, -1.0)):
         yield f"rest of {distance} and {least}", numbers_of(origin.remainder(distance, least))
     yield "period", f"{origin.period_of((1e8, 2e8))} {origin.period_of((1e8 - 1.0, 2e8))}"

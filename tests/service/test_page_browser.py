@@ -133,8 +133,8 @@ def test_the_first_tab_says_what_sells_what_to_change_and_what_that_is_worth(see
     page.locator("#advice", has_text="Enter what a sale earns").wait_for()  # no margins
     found = page.locator(".findings p").all_inner_texts()
     assert len(found) > 3
-    assert re.match(r"tea sells most: 33\.3\s% \[.*\] of all visits\.", found[0])
-    assert re.search(r"When \w+ is out of stock, \d+\.\d\s% .*of its buyers leave without buying", found[2])
+    assert re.match(r"tea sells most: 33\.3\s% \[.*\] of all customers\.", found[0])
+    assert re.search(r"When only \w+ is out of stock, \d+\.\d\s% .*of its buyers leave without buying", found[2])
     show(page, "best-offer")
     for item, margin in MARGINS.items():
         page.get_by_label(f"Margin of {item}").fill(str(margin))
@@ -225,7 +225,7 @@ def test_an_outdated_answer_and_an_old_error_are_not_shown(see: Callable[..., Se
     answered(page)
     assert shares(page) == now
     page.get_by_role("button", name="None").click()
-    page.get_by_text("Nothing is on offer. Tick an item.").wait_for()
+    page.get_by_text("No item is ticked. Tick one.").wait_for()
     page.get_by_role("button", name="All").click()
     answered(page)
     assert page.locator("#ask-problem").inner_text() == ""
@@ -256,7 +256,7 @@ def test_a_baseline_and_presets(see: Callable[..., Seen]) -> None:
     page = see().open("/markets/cafe")
     show(page, "what-if")
     answered(page)
-    for preset, name in (("Today's shelf", "today's shelf"), ("All", "everything on offer")):
+    for preset, name in (("Today's offer", "today's offer"), ("All", "everything on offer")):
         page.get_by_role("button", name=preset, exact=True).click()
         page.locator("#baseline-name", has_text=name).wait_for()  # until another one is set
         answered(page)
@@ -264,10 +264,10 @@ def test_a_baseline_and_presets(see: Callable[..., Seen]) -> None:
     page.locator("#summary tr", has_text="cake").wait_for()
     page.get_by_role("button", name="Set as baseline").click()
     page.get_by_text("No share changes by 0.1 points").wait_for()
-    page.get_by_role("button", name="Save as today's shelf").click()
+    page.get_by_role("button", name="Save as today's offer").click()
     page.get_by_role("button", name="All").click()
     page.locator("#summary tr", has_text="cake").wait_for()
-    page.get_by_role("button", name="Today's shelf", exact=True).click()
+    page.get_by_role("button", name="Today's offer", exact=True).click()
     page.get_by_text("No share changes by 0.1 points").wait_for()
     assert set(shares(page)) == {"tea", "pie", "nothing"}
     page.get_by_label("Find an item").fill("ca")
@@ -361,7 +361,7 @@ def test_changes_to_the_shelf_are_limited(see: Callable[..., Seen]) -> None:
     for item, margin in MARGINS.items():
         page.get_by_label(f"Margin of {item}").fill(str(margin))
     for limit, title in (("", "The best offer"), ("0", "The best offer is today's")):
-        page.get_by_label("changes to the shelf").fill(limit)
+        page.get_by_label("changes to today's offer").fill(limit)
         page.locator("#decision").evaluate("(place) => place.replaceChildren()")
         page.get_by_role("button", name="Find the best offer").click()
         page.locator("#decision-title").wait_for()
@@ -439,7 +439,7 @@ def test_the_shelf_and_the_currency_are_remembered(see: Callable[..., Seen]) -> 
     page.get_by_role("checkbox", name="pie").uncheck()
     answered(page)
     with page.expect_response(lambda found: found.request.method == "PUT"):
-        page.get_by_role("button", name="Save as today's shelf").click()
+        page.get_by_role("button", name="Save as today's offer").click()
     show(page, "best-offer")
     with page.expect_response(lambda found: found.request.method == "PUT"):
         page.get_by_label("Currency").fill("CHF")
@@ -448,12 +448,12 @@ def test_the_shelf_and_the_currency_are_remembered(see: Callable[..., Seen]) -> 
         wait_for_value(page.get_by_label("Currency"), "CHF")
         show(page, "what-if")
         page.get_by_role("button", name="All").click()
-        page.get_by_role("button", name="Today's shelf", exact=True).click()
+        page.get_by_role("button", name="Today's offer", exact=True).click()
         assert not page.get_by_role("checkbox", name="pie").is_checked()
         assert page.get_by_role("checkbox", name="cake").is_checked()
     page.get_by_role("button", name="All").click()
     with page.expect_response(lambda found: found.request.method == "PUT"):
-        page.get_by_role("button", name="Save as today's shelf").click()
+        page.get_by_role("button", name="Save as today's offer").click()
 
 
 def test_model_counts_and_report_are_downloaded(see: Callable[..., Seen]) -> None:

@@ -175,7 +175,7 @@ def _size(model: ChoiceModel) -> tuple[int, str]:
     if hasattr(model, "n_parameters"):
         return int(model.n_parameters), "parameters"
     if isinstance(model, EntropyModel):
-        return model.duals.size, "duals"
+        return model.duals.size, "parameters"
     return (len(model.weights), "rankings") if hasattr(model, "weights") else (0, "")
 
 

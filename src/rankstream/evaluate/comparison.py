@@ -9,7 +9,7 @@ import numpy as np
 from rankstream._core.types import Vec
 
 HELD_OUT = {"assortments": "whole offers", "choices": "single choices", "time": "later periods"}
-HEADINGS = ("model", "log-likelihood", "behind the best", "raw", "RMSE", "MAE", "fit s", "size")
+HEADINGS = ("model", "log-likelihood", "behind the best", "unmixed", "RMSE", "MAE", "fit s", "size")
 WIDTHS = (16, 18, 18, 9, 8, 8, 8, 16)
 
 
@@ -94,7 +94,10 @@ class Comparison:
             sentence = f"No model predicts better than a uniform guess, but {_listed(near)} {are} close."
         else:
             warning = "No model clearly beats a uniform guess. " if any(row.name == "uniform" for row in near) else ""
-            sentence = f"{warning}{best.name} is ahead, but not significantly ahead of {_listed(near)}."
+            ahead = f"{best.name} is ahead, but not significantly ahead of {_listed(near)}"
+            if all(round(row.behind, 4) == 0.0 for row in near):
+                ahead = f"{best.name} predicts as well as {' and '.join(row.name for row in near)}"
+            sentence = f"{warning}{ahead}."
         return sentence + (f" Significantly behind: {_listed(far)}." if far else "")
 
     def table(self) -> str:
@@ -107,9 +110,9 @@ class Comparison:
         choices = f"{round(self.observations, 1):,.12g} choices"  # fractional with an assumed share
         how = f"{len(self.rows[0].scores)} folds, {HELD_OUT[self.holdout]} held out, {choices}"
         scale = (
-            f"Log-likelihood per choice (natural log), ± its standard error, with {self.epsilon:g} of a uniform choice "
-            f"mixed in ({how} tested). A uniform guess has {self.uniform:.4f}; no model can exceed "
-            f"{self.hindsight:.4f}."
+            f"Log-likelihood per choice (natural log), ± half its 95 % interval, with {self.epsilon:g} of a uniform "
+            f"choice mixed in, except in the column unmixed ({how} tested). A uniform guess has {self.uniform:.4f}; no "
+            f"model can exceed {self.hindsight:.4f}."
         )
         return "\n".join([*lines, "", scale, self.verdict])
 
@@ -180,8 +183,8 @@ def student(folds: int) -> float:
 def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.name,
-        f"{row.mean('log_likelihood'):.4f} ± {row.error('log_likelihood'):.4f}",
-        "-" if row.behind_error == 0.0 == row.behind else f"{row.behind:.4f} ± {row.behind_error:.4f}",
+        f"{row.mean('log_likelihood'):.4f} ± {student(len(row.scores)) * row.error('log_likelihood'):.4f}",
+        "-" if row.behind_error == 0.0 == row.behind else f"{row.behind:.4f} ± {row.margin:.4f}",
         f"{row.mean('raw_log_likelihood'):.4f}",
         f"{row.mean('rmse'):.4f}",
         f"{row.mean('mae'):.4f}",

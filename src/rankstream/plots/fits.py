@@ -75,7 +75,6 @@ def shares_over_time(
     axes: "Axes",
     times: Sequence[float] | None = None,
     models: Sequence[ChoiceModel] | None = None,
-    order: Sequence[Label] | None = None,
 ) -> "Axes":
     """Draw the share of every item of an offer by period, with 95 % intervals; lines are models of the periods.
 
@@ -93,8 +92,6 @@ def shares_over_time(
         Times of the periods (default: 1, 2, ...).
     models : sequence, optional
         A model of each period.
-    order : sequence, optional
-        Items in the order of their colours, for charts side by side; other items are left out.
     """
     from matplotlib import colormaps
 
@@ -102,23 +99,20 @@ def shares_over_time(
     shares, low, high = period_shares(periods, tuple(offer))
     colours = colormaps["tab10"].colors  # type: ignore[attr-defined]
     predicted = [model.predict(offer) for model in models or ()]
-    known = list(offer if order is None else order)
-    seen, names = ~np.isnan(shares).any(axis=1), short_names(known)
-    drawn = [(column, item) for column, item in enumerate(offer) if item in names]
-    for column, item in drawn:
-        ten, one = divmod(known.index(item), 10)
+    seen, names = ~np.isnan(shares).any(axis=1), short_names(offer)
+    for column, item in enumerate(offer):
+        ten, one = divmod(column, 10)
         colour, mark, line = colours[one], MARKERS[ten % len(MARKERS)], LINES[ten % len(LINES)]
         axes.errorbar(
             across[seen], shares[seen, column], [(shares - low)[seen, column], (high - shares)[seen, column]],
             color=colour, label=names[item], marker=mark, linestyle="none" if predicted else line,
-            markersize=6 if len(drawn) <= 10 else 4, elinewidth=1.5 if len(drawn) <= 6 else 0.7,
+            markersize=6 if len(offer) <= 10 else 4, elinewidth=1.5 if len(offer) <= 6 else 0.7,
         )  # fmt: skip
         if predicted:
             axes.plot(across, [prediction[item] for prediction in predicted], color=colour, linestyle=line)
-    columns = [column for column, _ in drawn]
-    highest = [np.nanmax(high[:, columns]) if seen.any() else 1.0, *(max(row.values()) for row in predicted)]
+    highest = [np.nanmax(high) if seen.any() else 1.0, *(max(row.values()) for row in predicted)]
     top = min(1.03, 1.1 * max(highest))  # so that a dot at 1 is not cut
-    _legend(axes, len(drawn))
+    _legend(axes, len(offer))
     across_label = "period" if times is None else "time"
     return finish(axes, ylim=(-0.03 * top, top), xlabel=across_label, ylabel="share", title="Shares over time")
 

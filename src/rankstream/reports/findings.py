@@ -1,4 +1,4 @@
-"""What is known beyond the model, section by section: the data, drift, a comparison with rivals, the best offer."""
+"""What is known beyond the model, section by section: the data, drift, the best offer."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,7 +11,6 @@ from rankstream.data.drift import DriftReport
 from rankstream.data.prices import split_label
 from rankstream.data.readers.reading import Reading
 from rankstream.decide.decision import Decision, Units, explanation, summary
-from rankstream.evaluate.comparison import HELD_OUT, Comparison
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Chart, Section, TableBlock, percent
 from rankstream.reports.origin import MIN_DATE, account_of
@@ -26,6 +25,7 @@ MAX_COMPARED = 40
 """Items that a page has the shares of, to compare two periods."""
 MIN_OFFER_SHARE = 0.5
 """Of all choices that must be from one offer, if shares over time are to be of that offer."""
+ORANGE = " Orange triangles are significantly behind the best."
 REMEDY = "One model of all choices fits neither period well. Fit only the later choices, or let older ones count less."
 
 Span = tuple[float, float]
@@ -56,12 +56,13 @@ def drift_section(
     words += [f"{len(report.vanished):,} offers were made only in the earlier half."] if report.vanished else []
     parts: list[Any] = []
     if report.items:
+        words.append("Only items that gained or lost appeal of their own are listed, not those that lost to them.")
         rows = [
             (one.item, f"{100 * one.change:+.1f}", f"{one.p_value:.2g}", f"{one.moved:,} of {one.offers:,}")
             for one in report.items
         ]
         heads = ("item", "change of its share, points", "p-value", "offers with it that changed")
-        shown = TableBlock("Items whose shares changed, the clearest first", heads, rows, most=20, which="clearest")
+        shown = TableBlock("Items whose appeal changed, the largest first", heads, rows, most=20, which="largest")
         values = [
             {"item": str(one.item), "change": 100 * one.change, "clear": one.p_value < report.level}
             for one in sorted(report.items[:MOST_LINES], key=lambda one: -one.change)
@@ -107,36 +108,11 @@ def _over_time(
     heads = ("from", "choices", *(names[at] for at in lines))
     shown = TableBlock(f"Shares of {what}{some}, with 95 % intervals", heads, rows)
     values = {
-        "dated": dated, "across": across, "at": [round((first + last) / 2.0) for first, last in times],
+        "dated": dated, "across": across, "at": [round(first) for first, _ in times],
         "spans": list(times), "choices": sizes.tolist(), "alarms": list(alarms), "drawn": len(lines),
         "items": [{"item": names[at], "shares": [found[n] for found in cells]} for n, at in enumerate(order)],
     }  # fmt: skip
     return Chart("trend", f"{title} over time{some}", values, shown)
-
-
-def comparison_section(found: Comparison, notes: Sequence[str] = ()) -> Section:
-    """Which kind of model predicts best what it was not fitted to, with notes on how that was found out."""
-    rows = [
-        (
-            row.name,
-            "the best" if row.behind == 0.0 == row.behind_error else f"{row.behind:.4f} ± {row.margin:.4f}",
-            f"{row.mean('log_likelihood'):.4f}",
-            f"{100 * row.mean('mae'):.2f}",
-            f"{row.mean('size'):,.0f} {row.unit}" if row.unit else "",
-        )
-        for row in found.rows
-    ]
-    heads = ("model", "behind the best, log-likelihood per choice", "log-likelihood", "mean error, points", "size")
-    shown = TableBlock("Models by how well they predict what was held out", heads, rows)
-    values = [{"name": row.name, "behind": row.behind, "margin": row.margin} for row in found.rows]
-    draw = Chart("behind", "How far models are behind the best", values, shown)
-    words = (
-        f"Each model was fitted to a part of the choices and predicted the rest, {len(found.rows[0].scores)} "
-        f"times; {HELD_OUT[found.holdout]} were held out. Orange triangles are significantly behind the best.",
-        *notes,
-        found.verdict,
-    )
-    return Section("comparison", "Compared with other kinds of models", words, (draw,))
 
 
 def offer_section(found: Decision, units: Units) -> Section:

@@ -1,24 +1,21 @@
 """``report``: one self-contained page on a model and its choices, with the decision first and the evidence below."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankstream._core.files import write_whole
 from rankstream._core.terminal import plural
 from rankstream._core.version import VERSION
-from rankstream._core.watch import Deadline, Progress, Watch, process_seconds, unwatched
+from rankstream._core.watch import Deadline, Watch, process_seconds
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.drift import DriftReport, drift_report
-from rankstream.data.observations import observed
 from rankstream.data.readers.reading import Reading
 from rankstream.decide.best import PART_FOR_SEARCH, best_offer
 from rankstream.decide.decision import Units
 from rankstream.decide.intervals import MIN_REPLICATES, PART_FOR_REFITS, REPLICATES
 from rankstream.estimation.intervals import Bootstrap
-from rankstream.models.entropy.fit import fit_max_entropy
-from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.models.files import method_of
 from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.reports import findings, overview, sections
@@ -26,16 +23,10 @@ from rankstream.reports.answers import Answers
 from rankstream.reports.blocks import Section, TableBlock, render
 from rankstream.reports.origin import period_of, proven
 
-if TYPE_CHECKING:
-    from rankstream.evaluate.compare import Fit
-    from rankstream.evaluate.comparison import Comparison
-
 MAX_SUBSTITUTED_ITEMS = 30  # items whose substitutes are asked for: the most chosen ones
 MAX_OFFERS = 10  # in the table of offers
-RIVALS = ("mnl", "latent-class", "markov-chain", "mnl-price", "latent-class-price")
 NO_TIMES = "These choices have no times, so changes cannot be found. Read a file with times to see them."
 NO_MARGINS = "Add margins to see what to offer and what it would earn."
-KEPT_WEIGHTS = "Each time, the model's base models were refitted, and kept their weights from the fit to all choices."
 
 
 @dataclass(frozen=True)
@@ -69,12 +60,9 @@ def report(
     source: str = "",
     currency: str = "",
     intervals: Bootstrap | str | None = None,
-    rivals: Sequence[str] | None = (),
-    folds: int = 3,
     top: int = 10,
     budget: float = 20.0,
     seed: int = 0,
-    progress: Progress = unwatched,
     watch: Watch | None = None,
     **constraints: Any,
 ) -> Report:
@@ -101,18 +89,12 @@ def report(
     intervals : Bootstrap or str, optional
         Refits for intervals, or a sentence that says why there are none. Without either, intervals are those that the
         model remembers from its fit.
-    rivals : sequence of str or None
-        Names of methods to compare with; empty for the usual ones, None for no comparison.
-    folds : int
-        How many parts are held out in turn to compare.
     top : int
         How many customer types.
     budget : float
         CPU seconds for the best offer and its intervals; five refits for these take place in any case.
     seed : int
-        Seed for folds, searches and refits.
-    progress : callable, optional
-        Called with what is going on, how much is done and how much there is.
+        Seed for searches and refits.
     watch : callable, optional
         May end the search for the best offer, as in ``best_offer``.
     **constraints
@@ -122,7 +104,7 @@ def report(
     --------
     >>> import rankstream as rs
     >>> counts = rs.read_counts("examples/cafe.csv")
-    >>> page = report(rs.estimate(counts).model, counts, margins={"tea": 2, "cake": 1.5, "pie": 1}, rivals=None)
+    >>> page = report(rs.estimate(counts).model, counts, margins={"tea": 2, "cake": 1.5, "pie": 1})
     >>> [section.title for section in page.sections][:3]
     ['What to do', 'What you should know', 'What changed over time']
     """
@@ -141,7 +123,6 @@ def report(
         )  # fmt: skip
     drift, reason = _drift(reading)
     units, warnings = Units(currency=currency), fit_warnings(model.about)
-    compared = _compared(model, choices, rivals, folds, seed, progress)
     made = [
         Section("advice", "What to do", (*warnings, NO_MARGINS))
         if decision is None
@@ -158,20 +139,15 @@ def report(
     if decision is not None:
         made.append(findings.offer_section(decision, units))
     made.append(sections.fit_section(model, choices, proven(model, answers.origin)))
-    if not isinstance(compared, str):
-        made.append(findings.comparison_section(compared, (KEPT_WEIGHTS,) if _refit(model, seed) else ()))
-    elif compared:
-        made.append(Section("comparison", "Compared with other kinds of models", (compared,)))
     made += [] if reading is None else [findings.read_section(reading)]
     made.append(overview.offers_section(choices, MAX_OFFERS))
     content = {
         "warnings": warnings,
         "drift": None if drift is None else drift.to_json(),
-        "comparison": None if isinstance(compared, str) else compared.to_json(),
         "decision": None if decision is None else decision.to_json(),
     }
     days = period_of(None if reading is None else reading.times)
-    period = " · ".join(filter(None, (days, plural(choices.observations, "visit"))))
+    period = " · ".join(filter(None, (days, plural(choices.observations, "choice"))))
     line = f"Made by rankstream {VERSION}{f' from {source}' if source else ''}, seed {seed}."
     found = Report(title, period, line, tuple(made), content)
     if out is not None:
@@ -209,44 +185,3 @@ def _drift(reading: Reading | None) -> tuple[DriftReport | None, str]:
         return drift_report(before, after), ""
     except ValueError as error:
         return None, f"Changes could not be tested: {error}"
-
-
-def _compared(
-    model: Any, choices: ChoiceCounts, rivals: Sequence[str] | None, folds: int, seed: int, progress: Progress
-) -> "Comparison | str":
-    """How well other kinds of models predict held-out offers, or why they were not compared."""
-    from rankstream.evaluate.compare import compare, fits_of, names_for
-
-    if rivals is None:
-        return ""
-    known, own = names_for(choices), method_of(model)
-    usual = [own, *(name for name in RIVALS if name in known)]
-    try:
-        fits = fits_of(list(rivals) or list(dict.fromkeys(usual)), seed)
-        if own in fits:
-            fits[own] = _refit(model, seed) or fits[own]
-        return compare(
-            choices, fits, holdout="assortments" if choices.assortments.n_offers >= 2 * folds else "choices",
-            folds=folds, seed=seed, watch=lambda name, done: progress(f"comparing, {name}", done),
-        )  # fmt: skip
-    except ValueError as error:
-        if rivals:
-            raise
-        return f"There is no comparison: {error}"
-
-
-def _refit(model: Any, seed: int) -> "Fit | None":
-    """How to fit a maximum-entropy model to a part of the choices with the weights and the trust of its own fit.
-
-    Choosing these anew for every fold takes five times as long: 9.3 instead of 1.8 CPU seconds for 124 priced offers.
-    """
-    first = saved_fit(model)
-    if first is None or first.stack is None:
-        return None
-    stack, trust = first.stack, first.trust
-
-    def fit(counts: ChoiceCounts) -> Any:
-        data = observed(counts)
-        return fit_max_entropy(data, stack.refit(data, seed, warm=False), trust=trust, seed=seed).model
-
-    return fit

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 MIN_DATE = 1e8  # seconds since 1970 from which on numbers are taken for times: smaller ones may be anything
 
-NEW_KEYS = {
-    "held_out_nats": "held_out_log_likelihood", "trust": "adjustment", "held_out_by_trust": "held_out_by_adjustment"
-}  # fmt: skip
+NEW_KEYS = {"held_out_nats": "held_out_log_likelihood", "trust": "adjustment"}
 """What files of 0.3 call the notes about a prediction, and what they are called now."""
 
 
@@ -44,38 +42,18 @@ def prediction_lines(about: dict[str, Any]) -> list[str]:
     if weights and scores:
         parts = sorted(weights.items(), key=lambda pair: -pair[1])
         named = "; ".join(f"{shown(name)} {100 * weight:.0f} %" for name, weight in parts)
-        lines.append(f"Unseen offers are predicted by base models, weighted by accuracy on held-out offers: {named}.")
+        lines.append(f"The fit starts from simpler models, weighted by accuracy on held-out offers: {named}.")
     elif weights:
-        many = f"{len(weights)} kinds of models in equal parts" if len(weights) > 1 else shown(next(iter(weights)))
-        lines.append(f"Unseen offers are predicted by {many}: there are too few offers to hold any out.")
-    if scores:
-        best = max(scores, key=lambda name: scores[name])
-        logit = scores.get("logit")
-        behind = "" if logit is None or best == "logit" else f" and {scores[best] - logit:,.1f} above a logit"
-        lines.append(
-            f"On held-out offers the log-likelihood of the best single model, {shown(best)}, is {scores[best]:,.1f} "
-            f"above a uniform guess{behind}."
-        )
+        many = f"a mixture of {len(weights)} simpler models in equal parts"
+        many = many if len(weights) > 1 else shown(next(iter(weights)))
+        lines.append(f"The fit starts from {many}, as too few offers can be held out. That matters where data are few.")
     if found.get("approximate") is True:
         lines.append("There are too many offers for an exact fit, so rankings were sampled.")
-    return [*(line.replace(" classes", " latent classes") for line in lines), *_adjustment(found)]
-
-
-def _adjustment(found: dict[str, Any]) -> list[str]:
-    if "adjustment" not in found:
-        return []
-    adjustment, tried = found["adjustment"], _numbers(found.get("held_out_by_adjustment"))
-    if adjustment is None:
-        what = "Adjustment to your data: none"
-    elif isinstance(adjustment, int | float):
-        what = f"Adjustment to your data: {adjustment:g} (3 = follows them closely, 300 = hardly at all)"
-    else:
-        return []
-    others = sorted((score, name) for name, score in tried.items() if score < 0.0)
-    if others:
-        name, less = shown(others[-1][1]).replace("none", "no adjustment"), -others[-1][0]
-        what += f", the best on held-out offers and choices; next best was {name}, {less:.1f} lower in log-likelihood"
-    return [f"{what}."]
+    if isinstance(adjustment := found.get("adjustment"), int | float):
+        lines.append(f"It was then adjusted to your data, with a penalty of {adjustment:g} (3: closely, 300: hardly).")
+    elif "adjustment" in found:
+        lines.append("It was not adjusted to your data.")
+    return [line.replace(" classes", " latent classes").replace(", light", ", lightly regularised") for line in lines]
 
 
 def _data(about: dict[str, Any]) -> str:
@@ -142,12 +120,11 @@ def _numbers(found: Any) -> dict[str, float]:
 
 
 def items_in(whole: Any) -> str:
-    """How many items a model or offers have, each counted once, whatever its prices."""
+    """How many items a model has, each counted once, whatever its prices, without the no-choice item."""
     from rankstream.models.prices import levels_of, own_items
 
-    if levels_of(whole) is None:
-        return plural(len(whole.items), "item")
-    return f"{plural(len(own_items(whole)), 'item')} at price levels"
+    items, at = (whole.items, "") if levels_of(whole) is None else (own_items(whole), " at price levels")
+    return f"{plural(len(items) - (whole.no_choice in items), 'item')}{at}"
 
 
 def period_of(times: tuple[float, float] | None) -> str:
@@ -167,6 +144,7 @@ def account_of(reading: "Reading", counts: "ChoiceCounts") -> Iterator[str]:
 
     offers, names = counts.assortments, {split_label(label)[0] for label in counts.assortments.items}
     kind = "offer" if offers.n_offers == 1 else "different offer"
+    names -= set() if offers.no_choice_code is None else {offers.items[offers.no_choice_code]}
     read = f"{plural(counts.observations, 'choice')} from {plural(offers.n_offers, kind)}"
     yield f"{read} of {plural(len(names), 'item')}."
     yield f"The file has {plural(reading.rows, 'record')}.{'' if reading.problems.total else ' Nothing was skipped.'}"
@@ -187,6 +165,8 @@ def remainder(distance: float, least: float) -> str:
     if distance <= 1e-9:
         return "The model fits the observed shares exactly."
     part = 100 * (1.0 - max(0.0, min(1.0, least / distance)))
+    if part >= 99.5:
+        return "Nothing is proven about how much closer another ranking model could be."
     return f"A better ranking model could remove at most {part:.0f} % of this distance (proven)."
 
 

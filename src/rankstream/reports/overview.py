@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.terminal import plural
 from rankstream._core.types import Label
 from rankstream.data.counts import ChoiceCounts
-from rankstream.data.prices import split_label
+from rankstream.data.prices import price_text, split_label
+from rankstream.decide.context import equally_often, most_frequent_offer
 from rankstream.decide.decision import Decision, Units, named
 from rankstream.models.answers import Substitution
 from rankstream.models.prices import levels_of
@@ -19,7 +19,7 @@ from rankstream.reports.sections import gained, joined
 
 MIN_PRICE_EFFECT = 0.05
 """Relative: an item whose share falls by less between its lowest and its highest price is not worth a finding."""
-ACTIONS = {"drop": "Delist", "add": "List", "swap": "Swap", "price": "Reprice"}
+ACTIONS = {"drop": "Drop", "add": "Add", "swap": "Swap", "price": "Reprice"}
 
 
 def findings_section(
@@ -45,9 +45,9 @@ def _sales(model: Any, counts: ChoiceCounts) -> list[str]:
         return []
     left = sold.pop(nothing, None)
     best = max(sold, key=lambda item: sold[item])
-    sentences = [f"{best} sells most: {_observed(sold[best], total)} of all visits."]
+    sentences = [f"{best} sells most: {_observed(sold[best], total)} of all customers."]
     if left is not None:
-        sentences.append(f"{_observed(left, total)} of visits end without a purchase.")
+        sentences.append(f"{_observed(left, total)} of customers leave without buying.")
     return sentences
 
 
@@ -66,7 +66,7 @@ def _missing(model: Any, moves: Substitution) -> list[str]:
         return []
     row = max(rows, key=lambda place: moves.before[place] * moves.shares[place, column])
     rest = [place for place in range(len(moves.items)) if place not in (row, column)]
-    text = f"When {names[row]} is out of stock, {gained(moves, row, column)} of its buyers leave without buying"
+    text = f"When only {names[row]} is out of stock, {gained(moves, row, column)} of its buyers leave without buying"
     if rest:
         to = max(rest, key=lambda place: moves.shares[row, place])
         text += f"; {gained(moves, row, to)} take {names[to]} instead"
@@ -82,8 +82,9 @@ def _prices(curves: Mapping[Label, Mapping[float, Any]]) -> list[str]:
         cheap, dear = (share_and_ends(curve[price])[0] for price in (low, high))
         if cheap > 0.0 and low < high:
             shares = " instead of ".join(percent(*share_and_ends(curve[price])) for price in (high, low))
-            text = f"At {high:g} instead of {low:g}, {item} is bought in {shares} of visits"
-            falls.append((1.0 - dear / cheap, f"{text}, other prices unchanged."))
+            text = f"At {price_text(high)} instead of {price_text(low)}, {item} is bought by {shares} of customers"
+            known = "" if share_and_ends(curve[low])[1] else " (no intervals)"
+            falls.append((1.0 - dear / cheap, f"{text}, other prices unchanged{known}."))
     best = max(falls, default=(0.0, ""))
     return [best[1]] if best[0] >= MIN_PRICE_EFFECT else []
 
@@ -131,16 +132,21 @@ def differences(present: tuple[Label, ...], offer: tuple[Label, ...], briefly: b
     if briefly:
         comes, goes = ([split_label(label)[0] for label in labels] for labels in (comes, goes))
     parts = [f"add {joined(comes, most)}"] * bool(comes) + [f"drop {joined(goes, most)}"] * bool(goes)
-    prices = [(item, price) for item, price in after.items() if item in before and price != before[item]]
+    priced = [(item, price) for item, price in after.items() if item in before and price != before[item]]
+    prices = [(item, price_text(price), price_text(before[item])) for item, price in priced]
     if briefly:
-        return "; ".join([*parts, *([plural(len(prices), "other price")] if prices else [])])
-    return "; ".join([*parts, *(f"price {item} at {price:.2f} (now {before[item]:.2f})" for item, price in prices)])
+        parts += [joined((f"{item} at {price}" for item, price, _ in prices), most)] * bool(prices)
+    else:
+        parts += [f"price {item} at {price} (now {was})" for item, price, was in prices]
+    return "; ".join(parts)
 
 
 def offers_section(counts: ChoiceCounts, most: int) -> Section:
     """List the most frequent offers, by what differs from the most frequent one."""
-    offers, order = counts.assortments.offers, (-counts.totals).argsort(kind="stable").tolist()
-    usual, totals = offers[order[0]], counts.totals.round(1)
+    offers, usual, totals = counts.assortments.offers, most_frequent_offer(counts), counts.totals.round(1)
+    order = sorted(range(len(offers)), key=lambda place: (-counts.totals[place], offers[place] != usual))
+    ties = equally_often(counts, usual)
+    alike = f" (one of {ties:,} shown equally often)" if ties else ""
     rows = [
         (differences(usual, offers[place], briefly=True) or "the most frequent offer", f"{totals[place]:,.12g}")
         for place in order
@@ -148,7 +154,7 @@ def offers_section(counts: ChoiceCounts, most: int) -> Section:
     ]
     heads = ("what differs from the most frequent offer", "choices")
     shown = TableBlock("Offers and how often customers chose from them", heads, rows, most=most, which="most frequent")
-    return Section("offers", "Offers", (f"The most frequent offer: {joined(usual, 20)}.",), (shown,))
+    return Section("offers", "Offers", (f"The most frequent offer{alike}: {joined(usual, 20)}.",), (shown,))
 
 
 def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> str:

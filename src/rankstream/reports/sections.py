@@ -8,6 +8,7 @@ import numpy as np
 from rankstream._core.types import Label
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import restrict
+from rankstream.data.prices import price_text
 from rankstream.models.answers import Substitution
 from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.models.protocol import ChoiceModel
@@ -35,7 +36,7 @@ def fit_section(model: ChoiceModel, counts: ChoiceCounts, sentences: Iterable[st
         *fit_warnings(getattr(model, "about", {})),
         f"Predicted and observed shares{some} are {100 * float(apart.mean()):.2f} percentage points apart on average.",
         f"Chance alone explains {int((~missed).sum()):,} of {missed.size:,} differences: the prediction is within the "
-        "95 % interval of what was observed. The others are orange triangles in the chart.",
+        f"95 % interval of what was observed.{' The others are orange triangles in the chart.' * bool(missed.any())}",
     ]
     items = [item for offer in offers.offers for item in offer]
     rows = [
@@ -161,7 +162,7 @@ def demand_section(curves: Mapping[Label, Mapping[float, Any]]) -> Section:
     listed = [item for item in curves if item in set(largest[:MOST_CURVES])]
     drawn = [item for item in listed if item in set(largest[:MOST_LINES])]
     points = [(item, price, curves[item][price]) for item in listed for price in sorted(curves[item])]
-    rows = [(item, f"{price:g}", percent(*share_and_ends(share))) for item, price, share in points]
+    rows = [(item, price_text(price), percent(*share_and_ends(share))) for item, price, share in points]
     shown = TableBlock("Demand by price", ("item", "price", "share"), rows, most=len(rows))
     values = [_point(share, item=str(item), price=price) for item, price, share in points]
     chart = Chart("demand", "Demand by price", {"drawn": [str(item) for item in drawn], "points": values}, shown)
@@ -186,9 +187,9 @@ def _elasticities(curves: Mapping[Label, Mapping[float, Any]], items: Sequence[L
         best = max(curves[item], key=lambda price: price * share_and_ends(curves[item][price])[0])
         known = 0.0 < low < high and min(cheap, dear) > 0.0
         elasticity = f"{np.log(dear / cheap) / np.log(high / low):.2f}" if known else ""
-        rows.append((item, f"{low:g} to {high:g}", elasticity, f"{best:g}"))
+        rows.append((item, f"{price_text(low)} to {price_text(high)}", elasticity, price_text(best)))
     heads = ("item", "prices", "elasticity", "price with the highest revenue")
-    return TableBlock(f"{ELASTICITY}. No intervals: the bands in the chart show how certain demand is", heads, rows)
+    return TableBlock(f"{ELASTICITY}, without intervals", heads, rows)
 
 
 def joined(offer: Iterable[Label], most: int = 12, mark: str = ", ") -> str:

@@ -99,7 +99,7 @@ def check_prices(settings: dict[str, Any], offers: Iterable[Any]) -> None:
 
 
 class PreferenceStore:
-    """Preferences entered on the page (margins, today's shelf, currency), in a file; an unreadable file is empty."""
+    """Preferences entered on the page (margins, today's offer, currency), in a file; an unreadable file is empty."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "preferences.json"

@@ -239,21 +239,6 @@ function moves(values, width) {
   });
 }
 
-/** @param {{name: string, behind: number, margin: number}[]} values @param {number} width */
-function behind(values, width) {
-  const names = values.map((one) => one.name), left = leftMargin(names, width);
-  const stroke = (/** @type {any} */ one) => (one.behind - one.margin > 0 ? HIGHLIGHT : PLAIN);
-  return plot({
-    width, marginLeft: left, marginBottom: 40, height: 60 + 28 * values.length, x: { label: "behind the best, log-likelihood per choice", grid: true, zero: true, ticks: Math.min(6, width / 90) },
-    y: nameAxis(names, left), color: { type: "identity" }, symbol: { type: "identity" },
-    marks: [
-      Plot.ruleX([0], { stroke: SOFT }),
-      Plot.ruleY(values, { x1: (/** @type {any} */ one) => one.behind - one.margin, x2: (/** @type {any} */ one) => one.behind + one.margin, y: "name", stroke, strokeWidth: 2 }),
-      Plot.dot(values, { x: "behind", y: "name", fill: stroke, stroke, r: 4, symbol: (/** @type {any} */ one) => (one.behind - one.margin > 0 ? "triangle" : "circle") }),
-    ],
-  });
-}
-
 /** The best value of each size. @param {{size: number, value: number, chosen?: boolean}[]} values @param {number} width */
 function sizes(values, width) {
   const many = "per 100 customers", y = (/** @type {any} */ one) => 100 * one.value;
@@ -269,7 +254,7 @@ function sizes(values, width) {
 }
 
 /** @type {Record<string, (values: any, width: number, chosen: string) => Element>} */
-const KINDS = { bars, trend, demand, dots, matrix, flows, course, moves, behind, sizes };
+const KINDS = { bars, trend, demand, dots, matrix, flows, course, moves, sizes };
 
 /** Draw a figure as wide as it is now. @param {HTMLElement} figure */
 export function draw(figure) {

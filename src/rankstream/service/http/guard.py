@@ -84,7 +84,8 @@ class Guard:
         took = time.perf_counter() - began
         route = getattr(scope.get("route"), "path", "other")
         self.service.metrics.took(route, status, took)
-        note("request", method=scope["method"], route=route, status=status, ms=round(1000 * took, 2))
+        if self.service.options.link is None:  # a page of one user needs no access log
+            note("request", method=scope["method"], route=route, status=status, ms=round(1000 * took, 2))
 
     async def _checked(self, scope: Scope, receive: Receive, body: "Body") -> Receive:
         headers = Headers(scope=scope)

@@ -195,7 +195,7 @@ class Feasible(RequestBody):
     ladders: list[Annotated[list[Name], Field(min_length=2, max_length=20)]] = Field(
         [], max_length=1000, fail_fast=True, description="Items whose prices must not fall from one to the next."
     )
-    present: Offer | None = Field(None, description="The current offer.")
+    present: Offer | None = Field(None, description="Today's offer.")
     changes: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
         None, description="With present: maximum number of items to add, drop or reprice."
     )
@@ -323,7 +323,7 @@ class UploadedFile(RequestBody):
 
 
 class Preferences(RequestBody):
-    """Preferences entered on the page: margins or costs, today's shelf, and the currency."""
+    """Preferences entered on the page: margins or costs, today's offer, and the currency."""
 
     model_config = ConfigDict(extra="forbid")
     margins: Annotated[dict[str, Finite], BeforeValidator(_numbers)] = {}

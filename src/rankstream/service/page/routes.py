@@ -118,7 +118,8 @@ def page_routes(pages: Pages) -> APIRouter:
         holder = service.tokens.holder(header_of(request))
         found = [overview_of(service, row) for row in service.rows() if holder.allows("read", row.name)]
         most = service.limits.upload if holder.allows("manage", None) else 0
-        return page("markets.html", markets=found, has_tokens=service.tokens.any, most=most)
+        logs_in = service.tokens.any and service.options.link is None
+        return page("markets.html", markets=found, has_tokens=logs_in, most=most)
 
     @router.get("/login")
     async def ask_for_token(to: str = "/") -> Response:
@@ -160,7 +161,7 @@ def page_routes(pages: Pages) -> APIRouter:
         row = service.readable(header_of(request), market)
         manages = service.tokens.holder(header_of(request)).allows("manage", market)
         filled = await pages.view(row, request.query_params.multi_items())
-        return page("market.html", market=row.name, manages=manages, **filled)
+        return page("market.html", market=row.name, manages=manages, alone=service.options.link is not None, **filled)
 
     @router.get("/page/{market}/report")
     async def get_report(request: Request, market: Market) -> Response:

@@ -22,7 +22,7 @@ from rankstream.data.readers.groups import Split
 from rankstream.data.readers.options import check_options, open_job, translated
 from rankstream.data.readers.reading import coarser
 from rankstream.data.readers.sources.files import open_source
-from rankstream.decide.context import present_offer
+from rankstream.decide.context import most_frequent_offer, recent_choices
 from rankstream.estimation.budget import fit_within
 from rankstream.estimation.misfit import noise_distance
 from rankstream.models.files import kind_of, model_in
@@ -102,7 +102,7 @@ class Importer:
         proven = {"distance": float(proof.upper), "least": float(proof.lower), "gap": float(proof.gap)}
         proven |= {"last": reading.times[1]} if reading.times and period_of(reading.times) else {}
         proven |= {"noise": noise_distance(found.model, counts)}
-        usual = present_offer(reading if counts is reading.counts else replace(reading, counts=counts, slices=None))
+        usual = most_frequent_offer(recent_choices(reading) if counts is reading.counts else counts)
         self.publish(found.model, counts, proven, tuple(account_of(reading, counts)), usual)
 
     def fail(self, sentence: str) -> None:

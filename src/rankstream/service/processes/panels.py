@@ -117,7 +117,8 @@ class PanelAnswerer(Answerer):
             spans.append((min(times), max(times)) if dated else (float(begin + start + 1), float(begin + end)))
         if is_file and dated:  # records of a file have the time at which their period began
             begins = [first for first, _ in spans]
-            spans = list(zip(begins, [*begins[1:], max(begins[-1], question.get("last") or 0.0)], strict=True))
+            ends = [*(begin - 1.0 for begin in begins[1:]), max(begins[-1], question.get("last") or 0.0)]
+            spans = list(zip(begins, ends, strict=True))
         _, drift = drift_of(records, is_file)
         places = [record_at(points, alarm["choice"]) for alarm in question["alarms"]]
         places = [place for place in places if place > begin]
@@ -130,9 +131,9 @@ class PanelAnswerer(Answerer):
         return section, {"label": _change_label(drift, alarms, dated), "words": drift.verdict}
 
     def report(self, question: dict[str, Any]) -> str:
-        """Return a report on a market, without a comparison of models."""
+        """Return a report on a market."""
         counts = self.learned(question)[1]
-        return report(self.model(question), counts, title=question["title"], rivals=None).html
+        return report(self.model(question), counts, title=question["title"]).html
 
 
 def _change_label(drift: DriftReport, alarms: Sequence[float], dated: bool) -> str:

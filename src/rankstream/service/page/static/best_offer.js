@@ -56,8 +56,11 @@ function constraints(given) {
   return said;
 }
 
-/** Today's shelf without the outside option. */
+/** Today's offer without the outside option. */
 const present = () => shelf(usual).filter((label) => label !== nothing?.label);
+
+/** An offer with the outside option. @param {string[]} labels */
+const withNothing = (labels) => [...labels, ...(nothing && !labels.includes(nothing.label) ? [nothing.label] : [])];
 
 /** Ask, and ask again where the server had no time for it. @param {string} how @param {any} body @param {AbortSignal} signal */
 async function patiently(how, body, signal) {
@@ -120,11 +123,11 @@ export async function advise() {
     const decision = answer.decision.decision ?? answer.decision, now = present(), offer = /** @type {string[]} */ (decision.offer ?? answer.decision.offer);
     const gain = decision.value - (decision.context?.present_value ?? NaN), words = differences(now, offer);
     place.replaceChildren(...(!words.length || !(gain > 0)
-      ? [element("p", {}, "Today's shelf is the best offer by this model. ", link("See why"))]
+      ? [element("p", {}, "Today's offer is the best by this model. ", link("See why"))]
       : [element("p", { class: "figure" }, `${gained(gain)} `, element("small", {}, `per ${CUSTOMERS.toLocaleString("en")} customers`)),
         element("p", { id: "advice-ends" }),
         element("ul", { class: "steps-to-take" }, ...words.map(([mark, text]) => element("li", { class: mark }, text))),
-        element("p", { class: "note" }, `Compared with today's shelf (${told.shelf.length ? "as you saved it" : "the most frequent recent offer"}); ${decision.proven ? "proven best by this model" : "the best that was found"}. `, link("Both offers side by side"))]));
+        element("p", { class: "note" }, `Compared with today's offer (${told.shelf.length ? "as you saved it" : "the most frequent recent offer"}); ${decision.proven ? "proven best by this model" : "the best that was found"}. `, link("Both offers side by side"))]));
     if (byId("advice-ends")) {
       await lookForIntervals(offer, given, signal, (_, then, why) => {
         byId("advice").classList.toggle("unsure", Boolean(then) && then.gain[0] <= 0);
@@ -162,6 +165,10 @@ async function search(event) {
     if (!Object.keys(given).length) throw new Error("No item has a margin or a cost. Type at least one, or choose a file.");
     const answer = await (how === "decide" ? decide(constraints(given), signal) : patiently(how, constraints(given), signal));
     const decision = answer.decision.decision ?? answer.decision;
+    if (how !== "decide") { // its values are by one random draw: say what the model of this page says
+      const [now, then] = (await ask("predict", { offers: [withNothing(present()), withNothing(answer.decision.offer)], margins: earned(given) }, signal)).predictions;
+      Object.assign(decision, { value: then.worth, shares: then.shares, by_size: {}, context: { ...decision.context, present_value: now.worth } });
+    }
     show(place, { ...decision, offer: answer.decision.offer, note: endedEarly(answer.decision) }, how, given);
     await lookForIntervals(answer.decision.offer, given, signal, showIntervals);
   } catch (error) {
@@ -199,15 +206,18 @@ function show(place, found, how, given) {
   }));
   const head = how === "decide" ? "The best offer" : "The next offer to try";
   const side = (/** @type {string} */ title, /** @type {number | undefined} */ value, /** @type {string} */ id, /** @type {Element} */ offer) => element("div", {}, element("h3", {}, title), element("p", { class: "figure" }, value === undefined ? "" : money(value)), element("p", { class: "note" }, `per ${CUSTOMERS.toLocaleString("en")} customers `, element("span", { id })), offer);
+  const best = known.answer?.decision.offer ?? [], isBest = best.length === found.offer.length && found.offer.every((/** @type {string} */ label) => best.includes(label));
+  const proof = found.proven ? "Proven best: by this model, no allowed offer is worth more." : `The best that was found. It is not proven best: another may earn up to ${money(found.bound)} per ${CUSTOMERS.toLocaleString("en")} customers.${found.bound > LOOSE * found.value ? " That limit is far from what was found: with so many items at several prices, nothing closer is proven in time." : ""}`;
+  const trial = `Drawn at random among the offers that may be the best: the likelier, the more often. Ask again for another draw.${isBest ? " This one is also the best offer that was found." : ""}`;
   const without = free.filter((item) => !(item.label in given)).length;
   const card = element("section", { class: "card", "aria-labelledby": "decision-title" },
     element("h2", { id: "decision-title" }, `${head}${isSame ? " is today's" : ""}`),
     element("p", { class: "figure", id: "gain" }, worth === undefined || worth === null ? "" : gained(found.value - worth)),
-    element("p", { class: "note" }, `gain over today's shelf per ${CUSTOMERS.toLocaleString("en")} customers `, element("span", { id: "gain-ends" })),
+    element("p", { class: "note" }, `gain over today's offer per ${CUSTOMERS.toLocaleString("en")} customers `, element("span", { id: "gain-ends" })),
     element("div", { class: "pair" },
       side("Today", worth ?? undefined, "today-ends", list(now, found.offer, "dropped")),
       side("Proposed", found.value, "proposed-ends", list(found.offer, now, "added"))),
-    element("p", { id: "proof" }, ...(found.note ? [element("strong", {}, found.note), " "] : []), found.proven ? "Proven best: by this model, no allowed offer is worth more." : `The best that was found. It is not proven best: another may earn up to ${money(found.bound)} per ${CUSTOMERS.toLocaleString("en")} customers.${found.bound > LOOSE * found.value ? " That limit is far from what was found: with so many items at several prices, nothing closer is proven in time." : ""}`),
+    element("p", { id: "proof" }, ...(found.note ? [element("strong", {}, found.note), " "] : []), how === "decide" ? proof : trial),
     ...(without ? [element("p", { class: "note" }, `${without} ${without === 1 ? "item was" : "items were"} left out, because no margin or cost was given.`)] : []),
     ...(found.context?.nearness?.is_extrapolation ? [element("p", { class: "notice" }, "This offer is far from anything in the data. Try it in one place first.")] : []));
   const buttons = element("p", { class: "tools" });
@@ -237,12 +247,11 @@ const certainty = (gain) => (gain[0] > 0 ? ", a clear gain" : ", may be chance")
 const caution = (gain) => (gain[0] > 0 ? "" : " Try it in one place first.");
 
 /**
- * How sure the worth of today's shelf and of another offer is; it comes later, and until then the reason why not.
+ * How sure the worth of today's offer and of another offer is; it comes later, and until then the reason why not.
  * @param {string[]} offer @param {Record<string, number>} given @param {AbortSignal} signal
  * @param {(now: any, then: any, why: string) => void} tell
  */
 async function lookForIntervals(offer, given, signal, tell) {
-  const withNothing = (/** @type {string[]} */ labels) => [...labels, ...(nothing && !labels.includes(nothing.label) ? [nothing.label] : [])];
   const body = { offers: [withNothing(present()), withNothing(offer)], interval: 0.95, margins: earned(given) };
   for (;;) {
     const answer = await ask("predict", body, signal);

@@ -1,5 +1,5 @@
 // @ts-check
-// Margins, today's shelf and the currency: in this browser, and with a token that may manage also on the server.
+// Margins, today's offer and the currency: in this browser, and with a token that may manage also on the server.
 
 import { amount, ask, byId, CUSTOMERS, items } from "./server.js";
 

@@ -76,7 +76,7 @@ function listen() {
   const began = Date.now();
   /** @type {number | null} */
   let shown = null;
-  source.onopen = () => { byId("link").textContent = "Live."; };
+  source.onopen = () => { byId("link").textContent = status.dataset.file ? "" : "Live."; };
   source.onerror = () => { byId("link").textContent = "Disconnected: the server does not respond."; };
   source.addEventListener("records", (event) => {
     const now = JSON.parse(event.data);

@@ -63,6 +63,6 @@ function show(source, values, [from, to, later, last]) {
   const cells = rows.map((/** @type {any} */ one) => element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, one.item)), ...[text(one.was), text(one.is), points(one.change)].map((cell, place) => element("td", { class: "number", "data-title": HEADS[place + 1] }, cell))));
   const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, head));
   const caption = `${(source.querySelector("figcaption")?.textContent ?? "Shares").replace(/ over time.*/, "")}, with 95 % intervals`;
-  byId("periods-note").textContent = `Pale bars may be chance.${caption.includes("all choices") ? " Shares of all choices also move with stock and prices: the verdict above compares equal offers." : ""}`;
+  byId("periods-note").textContent = `Pale bars may be chance.${caption.includes("all choices") ? " Shares of all choices also move with stock and prices: the verdict above compares the same offers." : ""}`;
   byId("periods-table").replaceChildren(rows.length ? element("div", { class: "scroll stacks", tabindex: "0", role: "region", "aria-label": "Shares of two periods" }, element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...cells))) : element("p", {}, "No item was chosen in both periods, so nothing can be compared."));
 }

@@ -57,12 +57,13 @@ export function begin() {
     const worth = (/** @type {{price: number, share: number}} */ one) => 100 * (one.price - cost) * one.share;
     const best = own.reduce((one, other) => (worth(other) > worth(one) ? other : one));
     const now = own.find((one) => one.price === Number(item?.prices[item.usual])) ?? best;
-    return { name, cost, prices: [now.price, best.price].map((one) => one.toFixed(2)), earns: [worth(now), worth(best)].map((one) => one.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })), gain: Math.round(100 * (worth(best) - worth(now))) / 100 };
+    return { name, cost: told.margins[item?.label ?? ""]?.toFixed(2) ?? "", prices: [now.price, best.price].map((one) => one.toFixed(2)), earns: [worth(now), worth(best)].map((one) => one.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })), gain: Math.round(100 * (worth(best) - worth(now))) / 100 };
   });
   const pair = (/** @type {string[]} */ [now, best], /** @type {boolean} */ changes) => (changes ? `${now} → ${best}` : now);
   const rows = worths.sort((one, other) => other.gain - one.gain).map(({ name, cost, prices, earns, gain }) => element("tr", gain > 0 ? { class: "pays" } : {},
-    element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, name)), ...[cost.toFixed(2), pair(prices, gain > 0), pair(earns, gain > 0)].map((cell) => element("td", { class: "number" }, cell))));
+    element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, name)), ...[cost, pair(prices, gain > 0), pair(earns, gain > 0)].map((cell) => element("td", { class: "number" }, cell))));
   const heads = HEADS.map((head, place) => element("th", { scope: "col", class: place ? "number" : "" }, place > 2 && told.currency ? `${head}, ${told.currency}` : head));
   card.querySelector("table").replaceChildren(element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  byId("no-costs").hidden = worths.some(({ cost }) => cost);
   card.hidden = false;
 }

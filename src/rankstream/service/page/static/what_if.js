@@ -69,7 +69,9 @@ export function changed() {
 async function predict() {
   const now = offer();
   if (!items.some((item) => item.on && !item.always)) {
-    problem.textContent = "Nothing is on offer. Tick an item.";
+    problem.textContent = "No item is ticked. Tick one.";
+    for (const item of items) clear(item);
+    byId("summary").replaceChildren();
     table.setAttribute("aria-busy", "false");
     return;
   }
@@ -113,6 +115,13 @@ async function lookForIntervals(now, signal) {
       signal.addEventListener("abort", () => { clearTimeout(wait); reject(new DOMException("", "AbortError")); });
     });
   }
+}
+
+/** Remove the last answer from a row. @param {any} item */
+function clear(item) {
+  for (const name of ["share", "ends", "change"]) item.row.querySelector(`.${name}`).textContent = "";
+  for (const name of ["base", "range"]) item.row.querySelector(`.${name}`).hidden = true;
+  item.row.querySelector(".fill").style.width = "0";
 }
 
 /** @param {Record<string, number>} shares @param {string} label @param {number} most */
@@ -172,10 +181,10 @@ function showEnds(ends) {
 /** Who gains and who loses, in words. @param {Move[]} moves @param {boolean} provisional */
 function summarise(moves, provisional) {
   const clear = moves.filter((one) => Math.abs(one.change) >= 0.05).sort((one, other) => Math.abs(other.change) - Math.abs(one.change));
-  const gone = items.filter((item) => !item.on).length, place = byId("summary");
+  const own = items.filter((item) => !item.always), place = byId("summary");
   place.replaceChildren();
   if (provisional) place.append(element("p", { class: "notice" }, "Provisional: a better model is being fitted."));
-  place.append(element("p", {}, `${items.length - gone} of ${items.length} items are on offer, compared with ${against()}${baseline || !items.some((item) => item.slider) ? "" : " at usual prices"}.`));
+  place.append(element("p", {}, `${own.filter((item) => item.on).length} of ${own.length} items are on offer, compared with ${against()}${baseline || !items.some((item) => item.slider) ? "" : " at usual prices"}.`));
   if (!clear.length) { place.append(element("p", { class: "note" }, "No share changes by 0.1 points or more.")); return; }
   const rows = clear.slice(0, 10).map((one) => element("tr", {}, element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, one.name)), element("td", { class: `number ${one.tone}` }, points(one.change))));
   place.append(element("table", {}, element("caption", {}, "Largest changes, in points"), element("tbody", {}, ...rows)));
@@ -201,7 +210,7 @@ export function begin() {
   }
   document.querySelectorAll("[data-preset]").forEach((button) => button.addEventListener("click", () => {
     const preset = /** @type {HTMLElement} */ (button).dataset.preset;
-    if (!isOwn && preset === "shelf") compareWith([...new Set([...shelf(usual), ...items.filter((one) => one.always).map((one) => one.label)])], "today's shelf");
+    if (!isOwn && preset === "shelf") compareWith([...new Set([...shelf(usual), ...items.filter((one) => one.always).map((one) => one.label)])], "today's offer");
     if (!isOwn && preset === "all") compareWith(everything(), "everything on offer");
     tick(preset === "all" ? everything() : preset === "none" ? [] : shelf(usual));
   }));
@@ -214,7 +223,7 @@ export function begin() {
     compareWith(offer(), "your baseline");
     changed();
   });
-  byId("set-shelf").addEventListener("click", () => { told.shelf = offer(); remember(); byId("copied").textContent = "Saved as today's shelf."; });
+  byId("set-shelf").addEventListener("click", () => { told.shelf = offer(); remember(); byId("copied").textContent = "Saved as today's offer."; });
   byId("copy").addEventListener("click", async () => {
     try { await navigator.clipboard.writeText(location.href); byId("copied").textContent = "Copied."; } catch { byId("copied").textContent = "Copy it from the address bar."; }
   });
