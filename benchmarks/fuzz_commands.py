@@ -72,7 +72,7 @@ NUMERIC = {
 }
 """Options that take a number, or a number with a unit."""
 WORDS = {
-    "fit": ("--offer", "--since", "--method", "--by", "--between", *READING_WORDS),
+    "fit": ("--since", "--method", "--by", "--between", *READING_WORDS),
     "predict": ("--offer", "--market", "--between", *READING_WORDS),
     "show": ("--market", "--between", *READING_WORDS),
     "plot": ("--kind", "--offer", "--period", "--item", "--market", *READING_WORDS),

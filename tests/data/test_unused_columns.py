@@ -339,4 +339,4 @@ def test_a_file_may_say_anything(said: object) -> None:
 def test_columns_beside_rankings_are_not_looked_at() -> None:
     rows = pd.DataFrame({"ranking": ["tea>pie", "pie>tea"] * 60, "shop": ["a", "b"] * 60})
     (shop,) = read(rows, format="rankings").unused
-    assert (shop.kind, shop.sentence, shop.p_value) == ("other", "shop is not used: not checked.", None)
+    assert (shop.kind, shop.sentence, shop.p_value) == ("other", "The column 'shop' is not used: not checked.", None)

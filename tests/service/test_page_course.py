@@ -111,10 +111,10 @@ def test_every_part_of_what_changed_is_shown_once(tmp_path: Path) -> None:
     with shop(tmp_path) as one:
         one.send("cafe", [TEA] * 60 + [NONE] * 20)
         one.settle("cafe", served="sparse")
-        one.send("cafe", [PIE] * 60 + [CAKE] * 20)  # so that there are items whose shares changed
+        one.send("cafe", [PIE] * 60 + [CAKE] * 20)  # so that there are items whose appeal changed
         one.learn()
         tabs = drawn(one).http.request("GET", "/page/cafe/panels").json()["tabs"]
-    over_time, moves = "with 95 % intervals", "Items whose shares changed"
+    over_time, moves = "with 95 % intervals", "Items whose appeal changed"
     # each has its words twice: in the table, and in what the chart says of itself
     assert (tabs["changes"].count(over_time), tabs["changes"].count(moves)) == (2, 2)
     assert (tabs["overview"].count(over_time), tabs["overview"].count(moves)) == (2, 0)
