@@ -49,3 +49,24 @@ def test_a_tie_and_missing_choices_are_said(tmp_path: Path) -> None:
     assert said.stderr == "3 offers were shown equally often; one was taken as today's. Set yours with --present.\n"
     assert said.stdout.startswith("Today's offer (shown 6 times): pie, tea: earns ")
     assert not run(*decide, "--present", "tea", "--no-intervals", cwd=tmp_path).stderr
+
+
+def test_customers_who_leave_are_known_beside_a_best_seller_and_an_assumed_share(tmp_path: Path) -> None:
+    """An item that is always on offer hides which one means leaving; what was declared does not."""
+    sold = ["tea;cake{0},tea,30", "tea;cake{0},cake,20", "tea;pie{0},tea,25", "tea;pie{0},pie,25", "tea{0},tea,40"]
+    (tmp_path / "items.csv").write_text("item,margin\ntea,1\npie,2\ncake,3\n")
+    for name, gone, options in (
+        ("left", ";left", ["--no-choice", "left"]),
+        ("left", "", ["--outside-share", "0.2", "--no-choice", "left"]),
+        ("no choice", "", ["--outside-share", "0.2"]),
+    ):
+        lines = [line.format(gone) for line in sold] + ([f"tea{gone},left,10"] if gone else [])
+        (tmp_path / "visits.csv").write_text("\n".join(["offered,chosen,count", *lines]) + "\n")
+        fit = run("fit", "visits.csv", "--method", "mnl", "--no-standard-errors", *options, cwd=tmp_path)
+        assert fit.returncode == 0, fit.stderr
+        predicted = run("predict", "model.json", "--offer", "tea;cake", cwd=tmp_path).stdout
+        assert f"('{name}' was added" in predicted
+        decided = run("decide", "model.json", "--margins", "items.csv", cwd=tmp_path)
+        assert decided.returncode == 0, decided.stderr
+        assert ("No intervals: there are none for an assumed share" in decided.stderr) is (not gone)
+        assert name not in decided.stdout.splitlines()[0]

@@ -135,6 +135,9 @@ def decide(
     known = choices_of(model, loaded, data, reading, needing)
     counts = None if known is None else known.counts
     recent = present == "recent" or (present is None and known is not None)
+    if level and counts is not None and reading.outside_share is not None:
+        level = None
+        print_note("No intervals: there are none for an assumed share of customers who bought nothing.")
     if known is None:
         lacks = [*["comparison with today's offer"] * (present is None), *["intervals"] * (level is not None)]
         if present is None and changes is not None:

@@ -100,7 +100,7 @@ def describe_model(model: "Model", top: int, many: "Bootstrap | None" = None) ->
         "kind": kind_of(model),
         "about": {name: fact for name, fact in model.about.items() if name not in ("errors", "seen")},  # they are long
         "rankings": len(model.weights) if isinstance(model, RankingModel) else None,
-        "no_choice": None if model.no_choice_code is None else str(model.no_choice),
+        "no_choice": None if model.no_choice is None else str(model.no_choice),
         **answers.to_json(top),
         **prices,
     }

@@ -41,8 +41,8 @@ def effective_sizes(counts: ChoiceCounts, data: ChoiceCounts, sizes: Vec | None)
     if sizes is None:
         if not counts.forgets and (counts.tallies != np.floor(counts.tallies)).any():
             raise ValueError(
-                "Intervals need whole choices that all count the same, or counts that forget: give ChoiceCounts "
-                "without weights."
+                "Counts with fractions, from weights or an assumed share, have no intervals: leave these out, or ask "
+                "for no intervals."
             )
         sizes = counts.effective_totals
     elif sizes.shape != counts.totals.shape or not (sizes > 0.0)[counts.totals > 0.0].all():

@@ -14,6 +14,7 @@ from rankstream._core.types import Label, Vec
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.prices import PriceLevels
 from rankstream.models.answers import Substitution, missing_no_choice, substitution
+from rankstream.models.fit_warnings import noted
 from rankstream.models.nearness import Nearness, compare_offer, seen_offers
 from rankstream.models.prices import Elasticities, demand_offers, elasticities, leaving_offer, levels_of, predict_at
 from rankstream.models.shrinkage import shrink_prediction
@@ -37,8 +38,12 @@ class Model(ABC):
 
     @property
     def no_choice(self) -> Label | None:
-        """The no-purchase option, if there is one."""
-        return None if self.no_choice_code is None else self.items[self.no_choice_code]
+        """The no-purchase option, if there is one: the only item in every offer, or the one that was declared."""
+        if self.no_choice_code is not None:
+            return self.items[self.no_choice_code]
+        read = noted(self.about, "reading")  # a best seller may be in every offer, too
+        declared = read.get("no_choice") or ("no choice" if read.get("outside_share") is not None else None)
+        return next((item for item in self.items if str(item) == declared), None)
 
     @abstractmethod
     def probabilities(self, assortments: Assortments) -> Vec:

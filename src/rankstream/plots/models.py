@@ -111,7 +111,7 @@ def segments(
         For types, the ends of the intervals of their shares, as of ``Bootstrap.favourites``: error bars.
     """
     whole_number("places", places, least=1)
-    nothing = None if model.no_choice_code is None else model.items[model.no_choice_code]
+    nothing = model.no_choice
     if places <= 2 <= len(model.items):
         merged = favourites(model.substitution(None, most_chosen(model, MAX_ITEMS)), nothing, places)
     else:
