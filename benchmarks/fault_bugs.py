@@ -1,7 +1,6 @@
 """Known bugs that ``simulate_faults.py --bug NAME`` puts back, to prove that the simulator finds them."""
 
 import json
-import sqlite3
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
@@ -9,8 +8,9 @@ from unittest.mock import patch
 from rankstream.service.client import Client
 from rankstream.service.processes.learner import LogLearner
 from rankstream.service.storage import states
+from rankstream.service.storage.database import Database, transaction
 from rankstream.service.storage.ingest import Ingest, Sent
-from rankstream.service.storage.log import MarketRow, transaction
+from rankstream.service.storage.log import MarketRow
 from rankstream.service.storage.publication import Published
 
 
@@ -18,14 +18,14 @@ def key_apart() -> list[Any]:
     """Store the key of a batch in the next transaction instead of the same."""
     write, store, forget = Ingest._write, Ingest.store, Ingest.forget
 
-    def write_without(self: Any, connection: sqlite3.Connection, market: Any, rows: Any, sent: Sent) -> dict[str, Any]:
+    def write_without(self: Any, connection: Database, market: Any, rows: Any, sent: Sent) -> dict[str, Any]:
         answer = write(self, connection, market, rows, sent._replace(key=None))
         if sent.key is not None:
             row = (market.row.id, sent.token, sent.key, sent.digest, json.dumps(answer), 4e9)
             self.__dict__.setdefault("pending", []).append(row)
         return answer
 
-    def store_after(self: Any, connection: sqlite3.Connection, sent: Sent) -> dict[str, Any]:
+    def store_after(self: Any, connection: Database, sent: Sent) -> dict[str, Any]:
         pending, self.pending = self.__dict__.get("pending", []), []
         for row in pending:
             connection.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?)", row)
@@ -43,13 +43,13 @@ def _save_in_two(is_state_first: bool) -> list[Any]:
     """Save state and position in two transactions; the learner continues from the position."""
     save, resumed = states.save_market, LogLearner._resumed
 
-    def save_twice(connection: sqlite3.Connection, market: int, state: states.Learned, *more: Any) -> None:
+    def save_twice(connection: Database, market: int, state: states.Learned, *more: Any, **others: Any) -> None:
         before = states.load_market(connection, market) or state._replace(position=0, state=b"[0, 0.0, {}]")
         half = before._replace(epoch=state.epoch)
         half = half._replace(state=state.state) if is_state_first else half._replace(position=state.position)
         with transaction(connection):
             connection.execute("INSERT OR REPLACE INTO learned VALUES (?, ?, ?, ?)", (market, *half))
-        save(connection, market, state, *more)
+        save(connection, market, state, *more, **others)
 
     def resume(self: LogLearner, row: MarketRow) -> Any:
         learning, saved = resumed(self, row), states.load_market(self.store, row.id)

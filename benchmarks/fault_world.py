@@ -27,7 +27,8 @@ from rankstream.service.limits import RefusedError
 from rankstream.service.processes import learner
 from rankstream.service.processes.batch_reader import records_in
 from rankstream.service.processes.learner import LogLearner
-from rankstream.service.storage import ingest, log, publication, states, writer
+from rankstream.service.storage import database, ingest, log, publication, states, writer
+from rankstream.service.storage.database import SqliteDatabase
 from rankstream.service.storage.ingest import Ingest, Sent
 from rankstream.service.storage.publication import Published
 from rankstream.service.storage.writer import Writer
@@ -73,7 +74,7 @@ class NoThread:
         """Do nothing."""
 
 
-class Connection(sqlite3.Connection):
+class Connection(SqliteDatabase):
     """A connection of a simulated process, whose writes can fail."""
 
     world: "World"
@@ -209,7 +210,7 @@ class World:
 
     def connect(self, path: Path, **options: Any) -> Connection:
         """Open a database for the process that runs."""
-        connection: Connection = sqlite3.connect(path, factory=Connection, **options)
+        connection: Connection = sqlite3.connect(path, **options | {"factory": Connection})
         connection.world, connection.owner = self, self.running
         self.connections.append(connection)
         return connection
@@ -345,12 +346,12 @@ class World:
 def simulated(world: World) -> Iterator[World]:
     """Put clock, disk and counting in the place of the real ones."""
     keys = iter(range(10**9))
-    database = SimpleNamespace(**{**vars(sqlite3), "connect": world.connect})
+    library = SimpleNamespace(**{**vars(sqlite3), "connect": world.connect})
     with ExitStack() as stack:
-        for module in (ingest, hub, learner, states, client):
+        for module in (ingest, hub, learner, states, client, database):
             stack.enter_context(patch.object(module, "time", world.clock))
         for module, name, new in (
-            (log, "sqlite3", database),
+            (database, "sqlite3", library),
             (writer, "Thread", NoThread),
             (client, "token_hex", lambda _: f"key {next(keys)}"),
             (learner, "BackgroundLive", CountedMarket),

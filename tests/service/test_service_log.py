@@ -163,7 +163,7 @@ def test_a_log_of_the_version_before_is_brought_up(tmp_path: Path) -> None:
         facts = opened.get("").json()["markets"][0]
         assert (facts["records"], facts["dropped"]) == (2, 0)
         assert opened.send("cafe", [CAKE]).json()["position"] == 3
-        assert log.version_of(opened.service.reading) == log.VERSION
+        assert opened.service.reading.version(log.NAME) == log.VERSION
 
 
 def test_a_log_of_a_later_version_or_another_file_is_left_alone(tmp_path: Path) -> None:

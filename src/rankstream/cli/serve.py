@@ -13,7 +13,7 @@ from rankstream.cli.app import ShellCommand, ShellGroup
 from rankstream.cli.options import AsJson
 
 MISSING = 'This command needs extra packages: run pip install ".[serve]" in the checkout.'
-Folder = Annotated[Path, typer.Argument(help="Data folder of the service.")]
+Folder = Annotated[str, typer.Argument(help="Data folder of the service, or URL of its database.")]
 MarketName = Annotated[str, typer.Argument(help="Name of the market.")]
 
 serve = typer.Typer(
@@ -38,7 +38,7 @@ def private(context: typer.Context) -> None:
 
 @serve.command(cls=ShellCommand)
 def run(
-    folder: Annotated[Path, typer.Argument(help="Data folder; created if missing.")],
+    folder: Annotated[str, typer.Argument(help="Data folder, created if missing; or postgresql://user@host/name.")],
     host: Annotated[str, typer.Option(help="Address to listen on. Anything but loopback needs tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8000,
     keep: str | None = None,
@@ -64,6 +64,7 @@ def run(
         raise missing(error) from None
     from rankstream.service.hub import Options
     from rankstream.service.limits import ServiceLimits
+    from rankstream.service.storage.database import place_of
 
     names = [*(allow_host or []), *([] if host in ("0.0.0.0", "::") else [host])]
     options = Options(ServiceLimits().changed(limit or []), new_markets, seconds(keep), tuple(names), seed)
@@ -74,7 +75,29 @@ def run(
         else:
             print_plain(f"Serving {folder} at {address}; press Ctrl-C to stop.")
 
-    run_service(folder, host, port, options, ready)
+    run_service(place_of(folder), host, port, options, ready)
+
+
+@serve.command(cls=ShellCommand)
+def learn(
+    url: Annotated[str, typer.Argument(help="URL of the database: postgresql://user@host/name.")],
+    as_json: AsJson = False,
+) -> None:
+    """Learn markets of a database until Ctrl-C, on any machine; several learners share the markets.
+
+    Example: rankstream serve learn postgresql://shop@db.example/shop
+    """
+    try:
+        from rankstream.service.run import learn as learn_markets
+    except ModuleNotFoundError as error:
+        raise missing(error) from None
+    from rankstream.service.storage.database import place_of
+
+    place = place_of(url)
+    if not isinstance(place, str):
+        raise ValueError(f"{url} is not the URL of a database; 'rankstream serve run' learns the markets of a folder.")
+    sentence = f"Learning markets of {place}; press Ctrl-C to stop."
+    learn_markets(place, lambda: print_plain(to_json({"url": place}, indent=None) if as_json else sentence))
 
 
 def seconds(keep: str | None, option: str = "--keep") -> float | None:
@@ -113,8 +136,9 @@ def create(
     Example: rankstream serve token create shop --market cafe --may write,read
     """
     from rankstream.service.storage import tokens
+    from rankstream.service.storage.database import place_of
 
-    secret = tokens.create(folder, market, may.split(","), name, seconds(expires, "--expires"))
+    secret = tokens.create(place_of(folder), market, may.split(","), name, seconds(expires, "--expires"))
     print_answer(as_json, {"token": secret}, secret)
 
 
@@ -125,8 +149,9 @@ def list_tokens(folder: Folder, as_json: AsJson = False) -> None:
     Example: rankstream serve token list shop
     """
     from rankstream.service.storage import tokens
+    from rankstream.service.storage.database import place_of
 
-    known, lines = tokens.listed(folder), []
+    known, lines = tokens.listed(place_of(folder)), []
     for entry in known:
         made, ends = (time.strftime("%Y-%m-%d", time.gmtime(entry[when] or 0)) for when in ("made", "expires"))
         words = f"{entry['name']}  " if entry["name"] else ""
@@ -147,8 +172,9 @@ def revoke(
     Example: rankstream serve token revoke shop 1a2b3c4d
     """
     from rankstream.service.storage import tokens
+    from rankstream.service.storage.database import place_of
 
-    tokens.revoke(folder, name)
+    tokens.revoke(place_of(folder), name)
     print_answer(as_json, {"revoked": name}, f"The token {name} is revoked.")
 
 
@@ -161,8 +187,9 @@ def backup(
     Example: rankstream serve backup shop shop.zip
     """
     from rankstream.service.storage import maintenance as folders
+    from rankstream.service.storage.database import place_of
 
-    size = folders.backup(folder, file)
+    size = folders.backup(place_of(folder), file)
     print_answer(as_json, {"file": str(file), "bytes": size}, f"Saved {file} ({size:,} bytes).")
 
 
@@ -178,8 +205,9 @@ def export(
     Example: rankstream serve export shop cafe cafe.parquet
     """
     from rankstream.service.storage import maintenance as folders
+    from rankstream.service.storage.database import place_of
 
-    number = folders.export(folder, market, file)
+    number = folders.export(place_of(folder), market, file)
     print_answer(as_json, {"file": str(file), "records": number}, f"Saved {plural(number, 'record')} in {file}.")
 
 
@@ -190,8 +218,9 @@ def purge(folder: Folder, market: MarketName, as_json: AsJson = False) -> None:
     Example: rankstream serve purge shop cafe
     """
     from rankstream.service.storage import maintenance as folders
+    from rankstream.service.storage.database import place_of
 
-    number = folders.purge(folder, market)
+    number = folders.purge(place_of(folder), market)
     print_answer(as_json, {"market": market, "records": number}, f"Removed {market} with {plural(number, 'record')}.")
 
 
@@ -205,10 +234,27 @@ def rebuild(folder: Folder, as_json: AsJson = False) -> None:
     """
     from rankstream.service.storage import maintenance as folders
 
-    name, records, dropped = folders.rebuild(folder)
+    name, records, dropped = folders.rebuild(Path(folder))
     lost = f" {dropped:,} records that --keep deleted from the log are lost." if dropped else ""
     sentence = (
         f"The next 'rankstream serve run' rebuilds the models from {records:,} records. The old state "
         f"is kept as {name}.{lost}"
     )
     print_answer(as_json, {"file": name, "records": records, "dropped": dropped}, sentence)
+
+
+@serve.command(cls=ShellCommand)
+def migrate(
+    source: Annotated[str, typer.Argument(help="Data folder or URL to move from; nothing may use it.")],
+    target: Annotated[str, typer.Argument(help="Empty folder or database to move to.")],
+    as_json: AsJson = False,
+) -> None:
+    """Move a service from a folder to a database, or back. The source is retired: nothing can be sent to it any more.
+
+    Example: rankstream serve migrate shop postgresql://shop@db.example/shop
+    """
+    from rankstream.service.storage.database import place_of
+    from rankstream.service.storage.moving import migrate as move
+
+    number = move(place_of(source), place_of(target))
+    print_answer(as_json, {"target": target, "records": number}, f"Moved {plural(number, 'record')} to {target}.")

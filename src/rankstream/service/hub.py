@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from rankstream.service.limits import RefusedError, ServiceLimits
@@ -19,9 +20,11 @@ from rankstream.service.metrics import Metrics
 from rankstream.service.processes.batch_reader import check_lines, records_in
 from rankstream.service.processes.supervisor import Supervisor
 from rankstream.service.processes.worker import Worker
-from rankstream.service.settings import PreferenceStore
+from rankstream.service.storage.database import Database, Place
 from rankstream.service.storage.ingest import KEY_SECONDS, Ingest
+from rankstream.service.storage.leases import learners_alive
 from rankstream.service.storage.log import DAMAGED, DamagedLogError, MarketRow, market_row, market_rows, open_log
+from rankstream.service.storage.preferences import preferences_of
 from rankstream.service.storage.publication import MarketAnswer, Published, PublishedAnswer, provisional_reason
 from rankstream.service.storage.states import PublishedModel
 from rankstream.service.storage.tokens import PageLink, Tokens
@@ -54,21 +57,26 @@ class Options:
     link: PageLink | None = None  # a link that opens the page once
 
 
-def probe(connection: sqlite3.Connection) -> None:
+def probe(connection: Database) -> None:
     """Test that a batch could be written: write to the same tables and indexes, and undo it."""
     connection.execute(
-        "INSERT INTO batches (market, position, records, arrived, body) VALUES (0, 0, 0, 0, zeroblob(?))",
-        (PROBE_BYTES,),
+        "INSERT INTO batches (market, position, records, arrived, body) VALUES (0, 0, 0, 0, ?)", ("0" * PROBE_BYTES,)
     )
     connection.execute("DELETE FROM batches WHERE market = 0")
-    connection.execute("UPDATE markets SET records = records")
+    if not connection.is_shared:  # it would wait for all markets
+        connection.execute("UPDATE markets SET records = records")
 
 
 class Service:
-    """All state of one running service. Only one process may open a folder."""
+    """All state of one running service. Only one process may open a folder, and any number a database.
 
-    def __init__(self, folder: Path, options: Options) -> None:
-        self.folder, self.options, self.limits = folder, options, options.limits
+    A server of a database has a ``folder`` of its own for uploads only, which it may lose.
+    """
+
+    def __init__(self, folder: Place, options: Options) -> None:
+        self._scratch = TemporaryDirectory(prefix="rankstream-") if isinstance(folder, str) else None
+        self.folder = folder if isinstance(folder, Path) else Path(str(self._scratch and self._scratch.name))
+        self.options, self.limits = options, options.limits
         self.ingest = Ingest(options.limits, options.new_markets, options.seed)
         self.writer = Writer(open_log(folder), self.ingest.forget)
         self.reading = open_log(folder)
@@ -93,7 +101,7 @@ class Service:
         rmtree(self.uploads, ignore_errors=True)  # left by a server that was killed
         self._turn = asyncio.Lock()
         self.metrics = Metrics(self._look)
-        self.listeners, self.preferences = 0, PreferenceStore(folder)
+        self.listeners, self.preferences = 0, preferences_of(folder, self.reading)
         self.is_closing = False
         self._predicted: dict[bytes, bytes] = {}
         self._predicted_bytes = 0
@@ -109,6 +117,8 @@ class Service:
         self.supervisor.end()
         for database in (self.reading, self.published, self.tokens):
             database.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
 
     def check_log(self) -> None:
         """Reject all requests while the log is damaged."""
@@ -121,7 +131,7 @@ class Service:
     async def check_ready(self) -> None:
         """Raise a RefusedError unless choices can be written and all markets are being learned."""
         self.check_log()
-        if not self.supervisor.is_alive:
+        if not self._from_log(self._is_learned):
             raise RefusedError(503, "The learner is not running: try again in a moment.", Retry_After="1")
         if self._probe is None or (time.monotonic() - self._probed >= PROBE_SECONDS and self._probe.done()):
             self._probe, self._probed = self.writer.submit(probe), time.monotonic()
@@ -134,16 +144,19 @@ class Service:
         if self.published.any_problem():
             raise RefusedError(503, "A market cannot be learned: see /metrics, or the page of each market.")
 
+    def _is_learned(self) -> bool:
+        return bool(learners_alive(self.reading)) if self.reading.is_shared else self.supervisor.is_alive
+
     @property
     def uploads(self) -> Path:
         """The folder of uploaded files that are not imported yet."""
         return self.folder / "uploads"
 
-    async def write(self, work: Work[R]) -> R:
-        """Write to the log, and wait until it is on disk."""
+    async def write(self, work: Work[R], market: str) -> R:
+        """Write to a market in the log, and wait until it is on disk."""
         self.check_log()
         self.limits.check("waiting", self.writer.waiting + 1)
-        return await asyncio.wrap_future(self.writer.submit(work))
+        return await asyncio.wrap_future(self.writer.submit(work, market))
 
     @asynccontextmanager
     async def records_in(self, body: bytes, lines: bool) -> AsyncIterator[list[Any]]:
@@ -279,7 +292,7 @@ class Service:
         while self._predicted_bytes > self.limits.cache:
             self._predicted_bytes -= len(self._predicted.pop(next(iter(self._predicted)))) + CACHE_ENTRY_BYTES
 
-    def sweep(self, connection: sqlite3.Connection) -> int:
+    def sweep(self, connection: Database) -> int:
         """Delete old keys, and learned records older than ``keep``; return the number of deleted records."""
         now, dropped = time.time(), 0
         connection.execute("DELETE FROM keys WHERE made < ?", (now - KEY_SECONDS,))
@@ -288,7 +301,7 @@ class Service:
         for row in market_rows(connection):
             which = "FROM batches WHERE market = ? AND position <= ? AND arrived < ?"
             limits = (row.id, self.published.learned(row), now - self.options.keep)
-            (number,) = connection.execute(f"SELECT coalesce(sum(records), 0) {which}", limits).fetchone()
+            number = int(connection.execute(f"SELECT coalesce(sum(records), 0) {which}", limits).fetchone()[0])
             if number:
                 connection.execute(f"DELETE {which}", limits)
                 connection.execute("UPDATE markets SET dropped = dropped + ? WHERE id = ?", (number, row.id))

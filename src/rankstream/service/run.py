@@ -9,8 +9,8 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, nullcontext
+from threading import Event
 from types import FrameType
 from typing import Any
 
@@ -21,6 +21,9 @@ from rankstream._core.files import own_folder, write_whole
 from rankstream.service.app import make_app
 from rankstream.service.hub import Options, Service
 from rankstream.service.journal import LogLines, note
+from rankstream.service.processes.supervisor import Supervisor
+from rankstream.service.storage.database import Place
+from rankstream.service.storage.log import open_log
 
 DRAIN = 4  # seconds that requests have to finish after a signal; the learner saves meanwhile, Docker waits for 10
 REPEAT_SECONDS = 5.0  # the same failure of the event loop is logged once in this time
@@ -106,20 +109,21 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def run(folder: Path, host: str, port: int, options: Options, ready: Callable[[str], None]) -> None:
+def run(place: Place, host: str, port: int, options: Options, ready: Callable[[str], None]) -> None:
     """Serve until a signal, then save; call ``ready`` with the address as soon as requests are accepted.
 
-    Creates the folder if it is missing. Port 0 picks a free one.
+    Creates the folder if it is missing. Port 0 picks a free one. A server of a database does not learn.
     """
-    if not folder.exists():
-        folder.mkdir(parents=True, mode=0o700)  # customer data: readable by the owner only
-    with own_folder(folder, remedy="stop it first, or choose another folder"):
-        service = Service(folder, options)
+    if not isinstance(place, str) and not place.exists():
+        place.mkdir(parents=True, mode=0o700)  # customer data: readable by the owner only
+    remedy = "stop it first, or choose another folder"
+    with nullcontext() if isinstance(place, str) else own_folder(place, remedy=remedy):
+        service = Service(place, options)
         try:
             if not is_loopback(host) and not service.tokens.any:
                 raise ValueError(
                     f"{host} is open to others, and there are no tokens: create one with 'rankstream serve "
-                    f"token create {folder} --market NAME --may write,read', or serve on 127.0.0.1."
+                    f"token create {place} --market NAME --may write,read', or serve on 127.0.0.1."
                 )
             with listening(host, port) as (listener, address):
                 _serve(service, listener, address, ready)
@@ -128,8 +132,23 @@ def run(folder: Path, host: str, port: int, options: Options, ready: Callable[[s
     note("everything is saved")
 
 
+def learn(url: str, ready: Callable[[], None]) -> None:
+    """Learn markets of a database until a signal, then save; a learner that dies is started again."""
+    open_log(url).close()  # says at once what is wrong
+    supervisor, stop = Supervisor(url), Event()
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, lambda *_: stop.set())
+    supervisor.begin()
+    try:
+        ready()
+        stop.wait()
+    finally:
+        supervisor.end()
+    note("everything is saved")
+
+
 def _serve(service: Service, listener: socket.socket, address: str, ready: Callable[[str], None]) -> None:
-    if service.options.learns:
+    if service.options.learns and not service.reading.is_shared:
         service.supervisor.begin()
     write_whole(service.folder / "running.json", json.dumps({"pid": os.getpid(), "url": address}), sync=False)
     config = uvicorn.Config(

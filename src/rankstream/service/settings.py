@@ -1,11 +1,8 @@
 """Settings of a market: forgetting, change detection, price levels, and the kind of model to publish."""
 
-import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
-from rankstream._core.files import write_whole
 from rankstream.data.assortments import Assortments
 from rankstream.data.decay import make_counts
 from rankstream.data.prices import PriceLevels
@@ -96,28 +93,3 @@ def check_prices(settings: dict[str, Any], offers: Iterable[Any]) -> None:
             raise RefusedError(
                 409, f"An offer of the market does not match these price levels: {error}. Use another market."
             ) from None
-
-
-class PreferenceStore:
-    """Preferences entered on the page (margins, today's offer, currency), in a file; an unreadable file is empty."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "preferences.json"
-
-    @property
-    def _known(self) -> dict[str, dict[str, Any]]:
-        try:
-            content = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            content = {}
-        return content if isinstance(content, dict) else {}
-
-    def of(self, market: str) -> dict[str, Any]:
-        """Return the preferences of a market."""
-        return self._known.get(market, {})
-
-    def keep(self, market: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Save the preferences of a market, or delete them if they are empty."""
-        known = {name: one for name, one in (self._known | {market: content}).items() if one}
-        write_whole(self.path, json.dumps(known), mode=0o600)  # as the databases
-        return content

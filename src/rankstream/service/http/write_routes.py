@@ -113,7 +113,7 @@ def writing_routes(service: Service) -> APIRouter:
         digest = sha256(kind.partition(";")[0].encode() + b"\n" + body).digest()
         async with service.records_in(body, "ndjson" in kind) as records:
             sent = Sent(market, records, holder.id, key, digest)
-            answer = await service.write(lambda connection: service.ingest.store(connection, sent))
+            answer = await service.write(lambda connection: service.ingest.store(connection, sent), market)
         service.metrics.records.inc(len(records))
         return JSONResponse(answer, 202)
 
@@ -125,7 +125,9 @@ def writing_routes(service: Service) -> APIRouter:
         """
         service.tokens.check(sender(request), "manage", market)
         content = body.model_dump(exclude_unset=True)
-        settings = await service.write(lambda connection: service.ingest.change_settings(connection, market, content))
+        settings = await service.write(
+            lambda connection: service.ingest.change_settings(connection, market, content), market
+        )
         return {"market": market, **settings}
 
     @router.get("/settings", response_model=schemas.SettingsAnswer, responses=problems(404), summary="Read settings")

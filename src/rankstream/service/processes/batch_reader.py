@@ -3,12 +3,12 @@
 import pickle
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 from rankstream.data.readers.sources.lines import Twice, loads
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.processes.worker import Handler, answer_parent, lower_priority
+from rankstream.service.storage.database import Place, place_of
 
 CHUNK = 500  # records that are unpickled at once: a few milliseconds, during which no other thread runs
 STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -99,7 +99,7 @@ def _share_offers(records: list[Any]) -> None:
                 record["offered"] = first.setdefault(items, offered)
 
 
-def make_handler(folder: Path) -> Handler:
+def make_handler(folder: Place) -> Handler:
     """Return the handler of a lane: it parses batches, and passes other questions to a ``PanelAnswerer``.
 
     The latter takes seconds to import, so it is imported when first needed.
@@ -122,4 +122,4 @@ def make_handler(folder: Path) -> Handler:
 def main() -> None:
     """Run the process for large batches and for questions."""
     lower_priority(2)
-    answer_parent(lambda: make_handler(Path(sys.argv[1])))
+    answer_parent(lambda: make_handler(place_of(sys.argv[1])))

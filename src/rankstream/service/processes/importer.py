@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,8 +32,9 @@ from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.processes.item_list import make_listing, observed_listing
 from rankstream.service.processes.worker import answer_parent, follow_parent, lower_priority
 from rankstream.service.storage import states as store
+from rankstream.service.storage.database import Database, Place, place_of, transaction
 from rankstream.service.storage.ingest import Ingest, Sent
-from rankstream.service.storage.log import market_row, open_log, transaction
+from rankstream.service.storage.log import market_row, open_log
 from rankstream.service.storage.publication import open_learned
 from rankstream.service.storage.tokens import market_name
 
@@ -55,8 +55,8 @@ Readings = dict[str, list[Part]]  # markets by the path of their file
 class Importer:
     """Makes one market of a file: the log gets its choices, by time, and the page its model."""
 
-    log: sqlite3.Connection
-    learned: sqlite3.Connection
+    log: Database
+    learned: Database
     market: str  # its name, which must be in the log
     fit: dict[str, Any]  # what ``fit_within`` takes besides counts
     limits: ServiceLimits = EVERYTHING
@@ -148,7 +148,7 @@ def records_of(reading: Reading, counts: ChoiceCounts) -> Iterator[dict[str, Any
                 yield {"offered": offers[place], "chosen": chosen, "count": number, **when}
 
 
-def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict[str, Any]) -> None:
+def import_file(log: Database, learned: Database, task: dict[str, Any]) -> None:
     """Make the markets of one file; what is wrong with it is said on the page."""
     first = Importer(log, learned, task["market"], task["fit"])
     try:
@@ -170,9 +170,7 @@ def import_file(log: sqlite3.Connection, learned: sqlite3.Connection, task: dict
         first.fail(re.sub(r"(prices|no_choice)='(\w+)'", lambda part: f"{SHELL_NAMES[part[1]]} {part[2]}", why(error)))
 
 
-def store_parts(
-    log: sqlite3.Connection, learned: sqlite3.Connection, parts: Sequence[Part], known: str = "", **options: Any
-) -> None:
+def store_parts(log: Database, learned: Database, parts: Sequence[Part], known: str = "", **options: Any) -> None:
     """Write the choices of all markets of a file to the log, or none; only the market ``known`` may be there before."""
     limits = options.pop("limits", EVERYTHING)
     with transaction(log):
@@ -185,7 +183,7 @@ def store_parts(
         Importer(log, learned, name, {}).tell("Fitting the model", 0.0, listing)
 
 
-def fit_parts(log: sqlite3.Connection, learned: sqlite3.Connection, parts: Sequence[Part], fit: dict[str, Any]) -> None:
+def fit_parts(log: Database, learned: Database, parts: Sequence[Part], fit: dict[str, Any]) -> None:
     """Publish a model of each market that was stored; a market without one says why on its page."""
     for name, reading, counts in parts:
         own = Importer(log, learned, name, fit)
@@ -236,7 +234,7 @@ class Uploads:
     ``readings`` are files that were stored and are not fitted yet: lanes that store and lanes that fit share them.
     """
 
-    def __init__(self, folder: Path, readings: Readings) -> None:
+    def __init__(self, folder: Place, readings: Readings) -> None:
         self.log, self.readings = open_log(folder), readings
         self.learned = open_learned(folder, self.log)
 
@@ -325,7 +323,7 @@ def limit_memory() -> None:
 
 def main() -> None:
     """The process: it answers about uploads, or reads files and ends; in any case with whoever started it."""
-    folder, readings = Path(sys.argv[1]), Readings()
+    folder, readings = place_of(sys.argv[1]), Readings()
     lower_priority(2)
     if len(sys.argv) == 2:
         limit_memory()

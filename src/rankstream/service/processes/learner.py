@@ -9,7 +9,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -22,6 +21,8 @@ from rankstream.service.processes.worker import Worker, follow_parent, lower_pri
 from rankstream.service.settings import for_live
 from rankstream.service.storage import log
 from rankstream.service.storage import states as store
+from rankstream.service.storage.database import Place, place_of
+from rankstream.service.storage.leases import Leases
 from rankstream.service.storage.log import MarketRow, Offered
 from rankstream.service.storage.publication import open_learned
 from rankstream.streams.background import BackgroundLive, RefreshJob
@@ -46,6 +47,7 @@ class FollowedMarket:
     learning: BackgroundLive
     epoch: int
     offers: dict[int, Offered] = field(default_factory=dict)
+    fence: int | None = None  # of the lease under which it was read
     is_saved: bool = True
     is_stuck: bool = False
     used: float = 0.0
@@ -55,7 +57,9 @@ class FollowedMarket:
 
 
 class LogLearner:
-    """Learns all markets of a folder from its log; only one learner may run at a time.
+    """Learns all markets of a folder from its log, or those of a shared database for which it has ``leases``.
+
+    Only one learner of a folder may run at a time.
 
     State, position and model of a market are saved in one transaction. However a learner ends, the next one continues
     after the last record in the state: every record counts exactly once.
@@ -68,15 +72,18 @@ class LogLearner:
     as soon as possible, and saves.
     """
 
-    def __init__(self, folder: Path, refresh: Refresh, stop: Event | None = None) -> None:
-        self.stop = stop or Event()
+    def __init__(
+        self, folder: Place, refresh: Refresh, stop: Event | None = None, leases: Leases | None = None
+    ) -> None:
+        self.stop, self.leases = stop or Event(), leases
         self.folder, self.log, self.refresh = folder, log.existing_log(folder), refresh
         try:
             self.store, self._file = open_learned(folder, self.log), store.file_of(folder)
         except BaseException:
             self.log.close()
             raise
-        store.forget_unfinished(self.store)
+        if not self.store.is_shared:
+            store.forget_unfinished(self.store)
         self.markets: dict[int, FollowedMarket] = {}
         self._threads = ThreadPoolExecutor(1)
         self._refreshing: tuple[int, FollowedMarket, Future[Any], float | None] | None = None
@@ -86,6 +93,7 @@ class LogLearner:
         # markets that are not in memory, and may be due for a refresh
         self._owed = dict.fromkeys(market for market, model in published.items() if model.facts["kind"] == "sparse")
         self._last = 0.0
+        self._held: dict[int, int] = {}  # the leases at the last step
 
     def close(self) -> None:
         """Close all files; what is not saved will be learned again."""
@@ -99,8 +107,18 @@ class LogLearner:
             raise ValueError(f"{store.NAME} was replaced: restart the learner.")
         rows = log.market_rows(self.log)
         known = {row.id for row in rows}
-        self.markets = {market: followed for market, followed in self.markets.items() if market in known}
-        store.drop_others(self.store, known)
+        if not self.store.is_shared:
+            store.drop_others(self.store, known)
+        if self.leases is not None:
+            held = self.leases.held
+            self._owed |= dict.fromkeys(held.keys() - self._held.keys())  # a model may be due
+            self._held, rows = held, [row for row in rows if row.id in held]
+            known = {row.id for row in rows}
+        self.markets = {
+            market: followed
+            for market, followed in self.markets.items()
+            if market in known and followed.fence == self._held.get(market)
+        }
         at = store.positions(self.store)
         behind = [row for row in rows if self._waits(row, at.get(row.id, (0, 0)))]
         waiting = sum(row.records - at.get(row.id, (0, 0))[1] for row in behind)
@@ -127,9 +145,13 @@ class LogLearner:
         self._take_refreshed()
         if not self.stop.is_set():
             self._begin_refresh(rows)
-        for market, followed in self.markets.items():
-            if not followed.is_saved:
-                self._save(market, followed)
+        for market, followed in list(self.markets.items()):
+            try:
+                if not followed.is_saved:
+                    self._save(market, followed)
+            except store.LeaseLostError:
+                note("another learner has taken a market", market=market)
+                del self.markets[market]
 
     def _waits(self, row: MarketRow, at: tuple[int, int]) -> bool:
         followed = self.markets.get(row.id)
@@ -144,7 +166,8 @@ class LogLearner:
         except (sqlite3.Error, OSError):
             raise
         except Exception as error:
-            self.markets[row.id] = FollowedMarket(BackgroundLive({}), row.epoch, is_stuck=True, used=time.monotonic())
+            stuck = FollowedMarket(BackgroundLive({}), row.epoch, fence=self._held.get(row.id), is_stuck=True)
+            stuck.used, self.markets[row.id] = time.monotonic(), stuck
             store.set_problem(self.store, row.id, row.epoch, problem_of(error))
             note("a market cannot be learned", market=row.id, kind=type(error).__name__)
 
@@ -153,7 +176,7 @@ class LogLearner:
         followed = self.markets.get(row.id)
         if followed is None or followed.epoch != row.epoch or followed.is_stuck:
             learning = self._resumed(row) or BackgroundLive(for_live(row.settings))
-            followed = self.markets[row.id] = FollowedMarket(learning, row.epoch)
+            followed = self.markets[row.id] = FollowedMarket(learning, row.epoch, fence=self._held.get(row.id))
         followed.used = time.monotonic()
         return followed
 
@@ -162,7 +185,7 @@ class LogLearner:
         saved = store.load_market(self.store, row.id)
         if saved is None or saved.epoch != row.epoch:
             return None
-        if saved.position > row.records:
+        if saved.position > row.records and not self.store.is_shared:
             store.forget(self.store, row.id)  # its records are not in the log
             return None
         try:
@@ -248,9 +271,9 @@ class LogLearner:
             choices = learning.position if detector is None else detector.records + learning.live.waiting
             point = store.CoursePoint(learning.position, time.time(), float(choices), facts["distance"], facts["gap"])
             listing = make_listing(model, learning.live.counts)
-            store.save_market(self.store, market, state, model.to_text(), facts, point, listing)
+            store.save_market(self.store, market, state, model.to_text(), facts, point, listing, followed.fence)
         else:
-            store.save_market(self.store, market, state, None, None)
+            store.save_market(self.store, market, state, None, None, fence=followed.fence)
         followed.is_saved = True
 
     def _make_room(self) -> None:
@@ -302,23 +325,43 @@ def facts_of(learning: BackgroundLive) -> dict[str, Any]:
     }
 
 
-def learn(folder: Path, refresh: Refresh, stop: Event) -> None:
+def learn(place: Place, refresh: Refresh, stop: Event) -> None:
     """Follow the log until ``stop`` is set, then save; retry while the disk is full."""
-    (folder / "learner").mkdir(exist_ok=True)
     with ExitStack() as stack:
+        if isinstance(place, str):
+            _learn_shared(place, refresh, stack, stop)
+            return
+        (place / "learner").mkdir(exist_ok=True)
         while not stop.is_set():
             try:
-                stack.enter_context(own_folder(folder / "learner"))
+                stack.enter_context(own_folder(place / "learner"))
                 break
             except ValueError:  # the learner of a killed server is still finishing its step
                 stop.wait(PAUSE)
-        write_whole(folder / "learner" / "pid", str(os.getpid()), sync=False)
+        write_whole(place / "learner" / "pid", str(os.getpid()), sync=False)
         try:
-            _follow(LogLearner(folder, refresh, stop), stack, stop)
+            _follow(LogLearner(place, refresh, stop), stack, stop)
         except sqlite3.DatabaseError as error:
             if log.is_damage(error):
-                store.put_aside(folder, "damaged")  # the next learner rebuilds it
+                store.put_aside(place, "damaged")  # the next learner rebuilds it
             raise
+
+
+def _learn_shared(url: str, refresh: Refresh, stack: ExitStack, stop: Event) -> None:
+    """Follow the log of a database for the markets that are leased, as soon as it can be reached."""
+    while not stop.is_set():
+        try:
+            database = store.open_store(url)
+            leases = Leases(database, database)
+            leases.beat()
+            learner = LogLearner(url, refresh, stop, leases)
+        except sqlite3.OperationalError as error:
+            note("the database cannot be reached; trying again", kind=type(error).__name__)
+            stop.wait(1.0)
+        else:
+            stack.callback(leases.end)
+            stack.callback(leases.keep(stop).join)
+            _follow(learner, stack, stop)
 
 
 def _follow(learner: LogLearner, stack: ExitStack, stop: Event) -> None:
@@ -341,7 +384,7 @@ def _follow(learner: LogLearner, stack: ExitStack, stop: Event) -> None:
 
 def main() -> None:
     """Run the learner until its parent process closes its standard input, or is gone."""
-    folder, stop = Path(sys.argv[1]), Event()
+    place, stop = place_of(sys.argv[1]), Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     tolerate_stderr()
@@ -349,7 +392,7 @@ def main() -> None:
     lower_priority(5)
     refresher = Worker("processes.worker")
     try:
-        learn(folder, refresher.ask, stop)
+        learn(place, refresher.ask, stop)
     except Exception as error:
         note("the learner failed", kind=type(error).__name__)
         sys.exit(1)

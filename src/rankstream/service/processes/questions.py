@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -25,6 +24,7 @@ from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError
 from rankstream.service.processes.item_list import make_listing
 from rankstream.service.storage import states as store
+from rankstream.service.storage.database import Place
 from rankstream.service.storage.log import DAMAGED, Batch, DamagedBatchError, batches_after, existing_log, market_rows
 from rankstream.streams.background import BackgroundLive
 from rankstream.streams.live import Live, Record
@@ -44,7 +44,7 @@ class Answerer:
     A question has a ``kind``, which is the name of a method, the id of a market, and the arguments of the method.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place) -> None:
         self.folder, self.log, self.store = folder, existing_log(folder), store.open_store(folder)
         self._file = store.file_of(folder)
         self._models: dict[int, tuple[str, Any]] = {}

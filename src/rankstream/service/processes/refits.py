@@ -1,7 +1,6 @@
 """The process that refits models for intervals, for pages and the API."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from rankstream.models.rankings import RankingModel
 from rankstream.service.limits import RefusedError
 from rankstream.service.processes.questions import Answerer, asked_offer
 from rankstream.service.processes.worker import answer_parent, lower_priority
+from rankstream.service.storage.database import Place, place_of
 from rankstream.streams.entropy_follower import MAX_SIZES
 from rankstream.streams.live import Live
 
@@ -23,7 +23,7 @@ MAX_REFITTED_MARKETS = 8  # markets with refits in memory; 20 models each; not t
 class RefitAnswerer(Answerer):
     """Refits the models of markets, and returns intervals of predictions and of values of offers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place) -> None:
         super().__init__(folder)
         self._refits: dict[int, tuple[int, Bootstrap]] = {}
 
@@ -85,4 +85,4 @@ def _sizes(live: Live, counts: ChoiceCounts) -> Any:
 def main() -> None:
     """Run the process of refits."""
     lower_priority(5)
-    answer_parent(lambda: RefitAnswerer(Path(sys.argv[1])).answer)
+    answer_parent(lambda: RefitAnswerer(place_of(sys.argv[1])).answer)

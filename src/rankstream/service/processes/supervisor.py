@@ -2,11 +2,11 @@
 
 import subprocess
 import time
-from pathlib import Path
 from threading import Event, Lock, Thread
 
 from rankstream.service.journal import note
 from rankstream.service.processes.worker import start
+from rankstream.service.storage.database import Place
 
 FIRST_PAUSE, MAX_PAUSE = 0.2, 30.0  # seconds between a learner's death and the next start; not tuned
 HEALTHY_SECONDS = 60.0  # after so long without a failure, the next pause is short again; longer than any pause
@@ -14,13 +14,13 @@ SAVE_SECONDS = 6.0  # seconds that the learner has to save at the end; what is n
 
 
 class Supervisor:
-    """Starts and restarts the learner of a folder: after 0.2 seconds, then twice as long each time.
+    """Starts and restarts the learner of a folder or a database: after 0.2 seconds, then twice as long each time.
 
     The same holds if it cannot be started, for lack of file descriptors, processes or memory.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, place: Place) -> None:
+        self.place = place
         self.restarts = 0
         self.process: subprocess.Popen[bytes] | None = None
         self._stop, self._lock = Event(), Lock()
@@ -40,7 +40,7 @@ class Supervisor:
 
     def _try_to_start(self) -> None:
         try:
-            self.process = start("processes.learner", str(self.folder), answers=False)
+            self.process = start("processes.learner", str(self.place), answers=False)
         except (OSError, MemoryError, subprocess.SubprocessError) as error:
             self.process = None
             note("the learner could not be started", kind=type(error).__name__)

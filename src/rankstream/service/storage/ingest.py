@@ -1,7 +1,6 @@
 """Check batches of choices against their market, and write them to the log, all or nothing."""
 
 import json
-import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 from rankstream._core.types import Label
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.settings import check_history, check_prices, checked, live_settings
+from rankstream.service.storage.database import Database, upsert
 from rankstream.service.storage.log import MarketRow, Offered, checksum, market_row, offer_text, offers_of, packed
 from rankstream.streams.live_settings import RecordRules
 from rankstream.streams.record import MAX_DETECTED_COUNT as LARGEST_COUNT
@@ -82,20 +82,15 @@ class Ingest:
     def __init__(self, limits: ServiceLimits, new_markets: bool = True, seed: int = 0) -> None:
         self.limits, self.new_markets, self.seed = limits, new_markets, seed
         self._known: dict[str, KnownMarket] = {}
-        self._version = -1
         self._written_bytes = 0
 
     def forget(self) -> None:
-        """Clear the caches, after a failed transaction or a write by another process."""
+        """Clear the caches, after a failed transaction."""
         self._known.clear()
         self._written_bytes = 0
 
-    def store(self, connection: sqlite3.Connection, sent: Sent) -> dict[str, Any]:
+    def store(self, connection: Database, sent: Sent) -> dict[str, Any]:
         """Write a batch and return the answer; a batch with a known key gets its first answer again."""
-        version = connection.execute("PRAGMA data_version").fetchone()[0]
-        if version != self._version:  # another process wrote, such as a purge
-            self._version = version
-            self.forget()
         market = self._market(connection, sent.market)
         if sent.key is not None and market.row.id:
             before = _answered(connection, market.row.id, sent)
@@ -108,10 +103,12 @@ class Ingest:
             raise
         return self._write(connection, market, rows, sent)
 
-    def _market(self, connection: sqlite3.Connection, name: str) -> KnownMarket:
-        if name in self._known:
-            return self._known[name]
-        row = market_row(connection, name)
+    def _market(self, connection: Database, name: str) -> KnownMarket:
+        row, known = market_row(connection, name, lock=True), self._known.get(name)
+        if known is not None and row is not None and self._is_current(connection, known, row):
+            known.row = row
+            return known
+        self._known.pop(name, None)
         if row is None:
             if not self.new_markets:
                 raise RefusedError(404, "Unknown market, and this server creates none: use one of GET /v1/markets.")
@@ -125,6 +122,12 @@ class Ingest:
         if row.id:
             self._known[name] = known
         return known
+
+    def _is_current(self, connection: Database, known: KnownMarket, row: MarketRow) -> bool:
+        """Return whether the cache of a market holds, though other servers and processes may have written since."""
+        if (row.id, row.epoch) != (known.row.id, known.row.epoch):
+            return False
+        return row == known.row or not offers_of(connection, row.id, len(known.numbers) - 1)
 
     def _rows(self, market: KnownMarket, records: Sequence[Any]) -> list[Row]:
         """Return the records in the form of the log; a RefusedError names the first bad one."""
@@ -166,9 +169,7 @@ class Ingest:
                 known.written.clear()
         market.written[words] = number
 
-    def _write(
-        self, connection: sqlite3.Connection, market: KnownMarket, rows: list[Row], sent: Sent
-    ) -> dict[str, Any]:
+    def _write(self, connection: Database, market: KnownMarket, rows: list[Row], sent: Sent) -> dict[str, Any]:
         row, now = market.row, time.time()
         if not row.id:
             row = row._replace(id=make_market(connection, row.name, row.settings))
@@ -196,18 +197,15 @@ class Ingest:
         )
         market.row, answer = row, {"market": row.name, "position": row.records, "records": len(rows)}
         if sent.key is not None:
-            connection.execute(
-                "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?)",
-                (row.id, sent.token, sent.key, sent.digest, json.dumps(answer), now),
-            )
+            upsert(connection, "keys", (row.id, sent.token, sent.key, sent.digest, json.dumps(answer), now))
         return answer
 
-    def change_settings(self, connection: sqlite3.Connection, name: str, content: dict[str, Any]) -> dict[str, Any]:
+    def change_settings(self, connection: Database, name: str, content: dict[str, Any]) -> dict[str, Any]:
         """Change some settings of a market, None to the default; its model is rebuilt from the log.
 
         Price levels may create a market, because choices with prices can only follow them.
         """
-        row = market_row(connection, name)
+        row = market_row(connection, name, lock=True)
         merged = {**({} if row is None else row.settings), **content}
         settings = checked({key: value for key, value in merged.items() if value is not None}, self.seed)
         if row is None:
@@ -227,14 +225,16 @@ class Ingest:
         return settings
 
 
-def make_market(connection: sqlite3.Connection, name: str, settings: dict[str, Any] | None = None) -> int:
+def make_market(connection: Database, name: str, settings: dict[str, Any] | None = None) -> int:
     """Create a market, with default settings if none are given; return its id."""
-    cursor = connection.execute(
+    made = connection.execute(
         "INSERT INTO markets (name, made, epoch, records, untimed, uneven, large, settings)"
-        " VALUES (?, ?, 1, 0, 0, 0, 0, ?)",
+        " VALUES (?, ?, 1, 0, 0, 0, 0, ?) ON CONFLICT (name) DO NOTHING",
         (name, time.time(), json.dumps(checked({}) if settings is None else settings)),
     )
-    return int(cursor.lastrowid or 0)
+    if not made.rowcount:
+        raise RefusedError(503, "Another server has just made this market: send this again.", Retry_After="1")
+    return int(connection.execute("SELECT id FROM markets WHERE name = ?", (name,)).fetchone()[0])
 
 
 def _words(content: Any) -> frozenset[Any]:
@@ -252,7 +252,7 @@ def _words(content: Any) -> frozenset[Any]:
     return frozenset()
 
 
-def _answered(connection: sqlite3.Connection, market: int, sent: Sent) -> dict[str, Any] | None:
+def _answered(connection: Database, market: int, sent: Sent) -> dict[str, Any] | None:
     row = connection.execute(
         "SELECT digest, answer FROM keys WHERE market = ? AND token = ? AND key = ? AND made > ?",
         (market, sent.token, sent.key, time.time() - KEY_SECONDS),

@@ -1,23 +1,20 @@
 """The log: every acknowledged batch, in a SQLite file from which everything else can be rebuilt."""
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from errno import EACCES, EISDIR
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from rankstream._core.types import Label
+from rankstream.service.storage.database import Database, Place, connect, open_shared, run_script, transaction
 from rankstream.streams.record import Record
 
 Offered = tuple[Label, ...] | dict[Label, Any]
 """An offer: items, or a mapping from items to prices."""
 NAME = "log.sqlite3"
 VERSION = 3
-WAIT = 10.0  # seconds to wait for another process that writes; every write takes milliseconds
 TABLES = """
 CREATE TABLE markets (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, made REAL NOT NULL, epoch INTEGER NOT NULL,
@@ -64,6 +61,7 @@ class MarketRow(NamedTuple):
     dropped: int
 
 
+MOVED = "moved to"  # instead of the identity of a log that was moved, before the place
 DAMAGED = "The log is damaged. Stop the server, and restore a backup."
 
 
@@ -92,20 +90,6 @@ def named_damage() -> Iterator[None]:
         raise
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run a block in one transaction."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            with suppress(sqlite3.Error):  # on a damaged file
-                connection.execute("ROLLBACK")
-        raise
-
-
 class Batch(NamedTuple):
     """Records of one request, and the position after the last one."""
 
@@ -114,43 +98,14 @@ class Batch(NamedTuple):
     records: list[Record]
 
 
-def _make_private(path: Path) -> None:
-    """Create the file if it is missing, readable by its owner only.
-
-    An existing file must not be opened here: closing it would release the locks of all connections to it in this
-    process, and the next process to disconnect would delete the write-ahead log.
-    """
-    try:
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        problem = EISDIR if path.is_dir() else 0 if os.access(path, os.R_OK | os.W_OK) else EACCES
-        if problem:
-            raise OSError(problem, os.strerror(problem))
-        if os.name == "posix" and path.stat().st_mode & 0o077:
-            path.chmod(0o600)  # written by an older version
-    except OSError as error:
-        raise ValueError(f"{path} cannot be written ({error.strerror}): check who owns it and its folder.") from None
-
-
-def connect(path: Path, wait: float = WAIT) -> sqlite3.Connection:
-    """Open a database that several processes may use; commits are durable, and only the owner can read the file."""
-    _make_private(path)
-    connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def open_log(folder: Path) -> sqlite3.Connection:
-    """Open the log of a folder; create it if it is missing, and upgrade an older version."""
-    connection = connect(folder / NAME)
+def open_log(place: Place) -> Database:
+    """Open the log of a folder or a database; create it if it is missing, and upgrade an older version."""
+    if isinstance(place, str):
+        return _checked(open_shared(place), place)
+    folder, connection = place, connect(place / NAME)
     try:
         with transaction(connection):
-            version = version_of(connection)
+            version = connection.version(NAME)
             if version > VERSION:
                 raise ValueError(
                     f"The log in {folder} has version {version}, this rankstream reads up to {VERSION}: update "
@@ -159,52 +114,50 @@ def open_log(folder: Path) -> sqlite3.Connection:
             if version < 0:
                 raise ValueError(f"The log in {folder} has version {version}, which does not exist: restore a backup.")
             run_script(connection, "".join(MIGRATIONS[step] for step in range(version, VERSION if version else 1)))
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.set_version(NAME, VERSION)
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.DatabaseError):
             raise ValueError(f"The log in {folder} cannot be read ({error}): restore a backup.") from None
         raise
+    return _checked(connection, folder)
+
+
+def _checked(connection: Database, place: Place) -> Database:
+    """Return a log, unless it was moved."""
+    identity = identity_of(connection)
+    if identity.startswith(MOVED):
+        connection.close()
+        raise ValueError(f"The service in {place} was {identity}: use that.")
     return connection
 
 
-def run_script(connection: sqlite3.Connection, script: str) -> None:
-    """Run statements within the current transaction, which ``executescript`` would commit."""
-    for statement in script.split(";"):
-        if statement.strip():
-            connection.execute(statement)
-
-
-def identity_of(connection: sqlite3.Connection) -> str:
+def identity_of(connection: Database) -> str:
     """Return the unique id of this log; copies have the same."""
     return str(connection.execute("SELECT log FROM identity").fetchone()[0])
 
 
-def existing_log(folder: Path) -> sqlite3.Connection:
-    """Open the log of a folder, which must exist."""
-    if not (folder / NAME).is_file():
-        raise ValueError(f"There is no service in {folder}: start one there with 'rankstream serve run {folder}'.")
-    return open_log(folder)
-
-
-def version_of(connection: sqlite3.Connection) -> int:
-    """Return the version of the tables; 0 without any."""
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+def existing_log(place: Place) -> Database:
+    """Open the log of a folder, which must exist, or of a database."""
+    if not isinstance(place, str) and not (place / NAME).is_file():
+        raise ValueError(f"There is no service in {place}: start one there with 'rankstream serve run {place}'.")
+    return open_log(place)
 
 
 COLUMNS = ", ".join(MarketRow._fields)
 
 
 @named_damage()
-def market_rows(connection: sqlite3.Connection) -> list[MarketRow]:
+def market_rows(connection: Database) -> list[MarketRow]:
     """All markets, by name."""
     return [_market(row) for row in connection.execute(f"SELECT {COLUMNS} FROM markets ORDER BY name").fetchall()]
 
 
 @named_damage()
-def market_row(connection: sqlite3.Connection, name: str) -> MarketRow | None:
-    """Return the market of that name, or None."""
-    row = connection.execute(f"SELECT {COLUMNS} FROM markets WHERE name = ?", (name,)).fetchone()
+def market_row(connection: Database, name: str, lock: bool = False) -> MarketRow | None:
+    """Return the market of that name, or None; if it is locked, others wait until the transaction ends."""
+    query = f"SELECT {COLUMNS} FROM markets WHERE name = ?{connection.lock if lock else ''}"
+    row = connection.execute(query, (name,)).fetchone()
     return None if row is None else _market(row)
 
 
@@ -212,7 +165,7 @@ def _market(row: Any) -> MarketRow:
     return MarketRow(*row)._replace(settings=json.loads(row[8]))
 
 
-def offers_of(connection: sqlite3.Connection, market: int, after: int = -1) -> dict[int, Offered]:
+def offers_of(connection: Database, market: int, after: int = -1) -> dict[int, Offered]:
     """Return the offers of a market by number, from number ``after`` + 1 on; with prices as they were sent."""
     rows = connection.execute(
         "SELECT number, items FROM offers WHERE market = ? AND number > ? ORDER BY number", (market, after)
@@ -262,30 +215,29 @@ def unpacked(body: str, offers: dict[int, Offered]) -> list[Record]:
 
 @named_damage()
 def batches_after(
-    connection: sqlite3.Connection, market: int, position: int, offers: dict[int, Offered], most: int
+    connection: Database, market: int, position: int, offers: dict[int, Offered], most: int
 ) -> list[Batch]:
     """Return the batches after a position, up to about ``most`` records; new offers are added to ``offers``."""
-    batches: list[Batch] = []
-    rows = connection.cursor()
-    connection.execute("BEGIN")  # for a consistent view of batches and offers
+    batches, rows = list[Batch](), list[Any]()
+    which = "FROM batches WHERE market = ? AND position > ?"
+    connection.begin(writes=False)  # for a consistent view of batches and offers
     try:
-        rows.execute(
-            "SELECT position, arrived, records, body, checksum FROM batches WHERE market = ? AND position > ? "
-            "ORDER BY position",
-            (market, position),
-        )
+        first = connection.execute(f"SELECT position - records {which} ORDER BY position LIMIT 1", (market, position))
+        if (begin := first.fetchone()) is not None:
+            rows = connection.execute(
+                f"SELECT position, arrived, records, body, checksum {which} AND position - records < ? "
+                "ORDER BY position",
+                (market, position, begin[0] + most),
+            ).fetchall()
         offers.update(offers_of(connection, market, max(offers, default=-1)))
-        while most > 0 and (row := rows.fetchone()) is not None:
-            end, arrived, number, body, written = row
-            try:
-                records = unpacked(body, offers) if written in (None, checksum(body)) else []
-            except (ValueError, LookupError, TypeError, AttributeError):
-                records = []
-            if len(records) != number:
-                raise DamagedBatchError(f"The batch of the log that ends at record {end:,} is damaged.")
-            batches.append(Batch(end, arrived, records))
-            most -= number
     finally:
-        rows.close()
         connection.execute("COMMIT")
+    for end, arrived, number, body, written in rows:
+        try:
+            records = unpacked(body, offers) if written in (None, checksum(body)) else []
+        except (ValueError, LookupError, TypeError, AttributeError):
+            records = []
+        if len(records) != number:
+            raise DamagedBatchError(f"The batch of the log that ends at record {end:,} is damaged.")
+        batches.append(Batch(end, arrived, records))
     return batches

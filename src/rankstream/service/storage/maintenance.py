@@ -1,9 +1,10 @@
 """Maintenance of a service's folder, whether the service runs or not: backup, export, purge, rebuild."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,35 +13,45 @@ from zipfile import ZipFile
 
 from rankstream._core.files import own_folder, whole_file
 from rankstream.data.readers.sources.database import write_parquet
-from rankstream.service.storage import log, tokens
+from rankstream.service.storage import log, moving, tokens
 from rankstream.service.storage import states as store
+from rankstream.service.storage.database import Database, Place, connect, transaction
+from rankstream.service.storage.preferences import NAME as PREFERENCES
 
 AT_ONCE = 10_000  # records in memory while a market is exported; not tuned
 COLUMNS = {"offered": "VARCHAR[]", "chosen": "VARCHAR", "count": "DOUBLE", "time": "DOUBLE", "arrived": "DOUBLE"}
 
 
-def backup(folder: Path, out: Path) -> int:
+def backup(place: Place, out: Path) -> int:
     """Copy everything to one zip file, atomically; return its size.
 
     The models are copied before the log, so that the log has every record behind them, and maybe more, which are
-    learned after a restore. To restore, unzip into an empty folder.
+    learned after a restore. A database is copied as of one moment, in the form of a folder. To restore, unzip into an
+    empty folder, and move that to a database with ``migrate``.
     """
-    log.existing_log(folder).close()
+    log.existing_log(place).close()
     with (
         whole_file(out, mode=0o600) as temporary,  # contains digests of tokens
         TemporaryDirectory(dir=out.parent, prefix=".rankstream-") as copies,
         ZipFile(temporary, "w") as archive,
     ):
-        for name in (store.NAME, log.NAME, tokens.NAME):
-            if (folder / name).is_file():
-                copy = Path(copies) / name
-                with closing(log.connect(folder / name)) as source, closing(sqlite3.connect(copy)) as target:
-                    source.backup(target)
-                archive.write(copy, name)
+        copied = Path(copies)
+        if isinstance(place, str):
+            moving.copy_database(place, copied)
+        else:
+            for name in (store.NAME, log.NAME, tokens.NAME):
+                if (place / name).is_file():
+                    with closing(connect(place / name)) as source, closing(sqlite3.connect(copied / name)) as target:
+                        source.backup(target)
+            with suppress(FileNotFoundError):
+                shutil.copy(place / PREFERENCES, copied)
+        for name in (store.NAME, log.NAME, tokens.NAME, PREFERENCES):
+            if (copied / name).is_file():
+                archive.write(copied / name, name)
     return out.stat().st_size
 
 
-def export(folder: Path, market: str, out: Path) -> int:
+def export(folder: Place, market: str, out: Path) -> int:
     """Write the records of a market in the log to Parquet or JSON Lines; return how many.
 
     Offers with prices are written in the form of ``--price-columns offered``.
@@ -59,7 +70,7 @@ def export(folder: Path, market: str, out: Path) -> int:
     return next(number)
 
 
-def records_of(connection: sqlite3.Connection, row: log.MarketRow) -> Iterator[dict[str, Any]]:
+def records_of(connection: Database, row: log.MarketRow) -> Iterator[dict[str, Any]]:
     """Yield the records of a market in order, up to the current last one."""
     offers: dict[int, log.Offered] = {}
     position = 0
@@ -84,20 +95,23 @@ def _written(offered: Any) -> list[str]:
     return [str(item) for item in offered]
 
 
-def purge(folder: Path, market: str) -> int:
+def purge(folder: Place, market: str) -> int:
     """Delete a market and all of its data, and overwrite it on disk; return its number of records."""
     from rankstream.service.settings import PreferenceStore  # loads much that other commands do not need
 
     with closing(log.existing_log(folder)) as connection, closing(store.open_store(folder)) as learned:
-        row = _row(connection, folder, market)
-        for database in (connection, learned):
+        files = () if connection.is_shared else (connection, learned)
+        for database in files:
             database.execute("PRAGMA secure_delete = ON")
-        with log.transaction(connection):
+        with transaction(connection):
+            row = _row(connection, folder, market)
             for table in ("batches", "offers", "keys"):
                 connection.execute(f"DELETE FROM {table} WHERE market = ?", (row.id,))
             connection.execute("DELETE FROM markets WHERE id = ?", (row.id,))
+            if connection.is_shared:
+                store.forget(connection, row.id)
         store.forget(learned, row.id)
-        for database in (connection, learned):
+        for database in files:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     if (preferences := PreferenceStore(folder)).of(market):
         preferences.keep(market, {})
@@ -115,8 +129,8 @@ def rebuild(folder: Path) -> tuple[str, int, int]:
         return store.put_aside(folder, "old"), sum(row.records for row in rows) - dropped, dropped
 
 
-def _row(connection: sqlite3.Connection, folder: Path, market: str) -> log.MarketRow:
-    row = log.market_row(connection, market)
+def _row(connection: Database, folder: Place, market: str) -> log.MarketRow:
+    row = log.market_row(connection, market, lock=connection.in_transaction)
     if row is None:
         known = ", ".join(other.name for other in log.market_rows(connection)[:20]) or "none"
         raise ValueError(f"There is no market {market!r} in {folder}: it has {known}.")

@@ -6,12 +6,12 @@ Without that check, a log that was cut or replaced would go unnoticed. It compar
 
 import sqlite3
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from rankstream.service.journal import note
 from rankstream.service.limits import RefusedError
 from rankstream.service.storage import states as store
+from rankstream.service.storage.database import Database, Place
 from rankstream.service.storage.log import DamagedLogError, MarketRow, identity_of, is_damage, market_rows
 from rankstream.service.storage.states import PublishedModel
 
@@ -87,7 +87,7 @@ class PairingError(ValueError):
     """The log and the models do not belong together."""
 
 
-def check_pair(log: sqlite3.Connection, learned: sqlite3.Connection, folder: object = "FOLDER") -> None:
+def check_pair(log: Database, learned: Database, folder: object = "FOLDER") -> None:
     """Raise a PairingError if learned.sqlite3 has more records than the log, or belongs to another log."""
     log_id, remedy = identity_of(log), REMEDY.format(folder)
     known = learned.execute("SELECT log FROM identity").fetchone()
@@ -109,9 +109,11 @@ def check_pair(log: sqlite3.Connection, learned: sqlite3.Connection, folder: obj
     learned.execute("INSERT INTO identity SELECT ? WHERE NOT EXISTS (SELECT * FROM identity)", (log_id,))
 
 
-def open_learned(folder: Path, log: sqlite3.Connection, where: object = "FOLDER") -> sqlite3.Connection:
+def open_learned(folder: Place, log: Database, where: object = "FOLDER") -> Database:
     """Open the models of a log; if the file is damaged, rename it and start a new one."""
     learned = store.open_store(folder)
+    if isinstance(folder, str):  # log and models are in one database
+        return learned
     try:
         check_pair(log, learned, where)
     except BaseException as error:
@@ -127,7 +129,7 @@ def open_learned(folder: Path, log: sqlite3.Connection, where: object = "FOLDER"
 class Published:
     """The server's view of the published models; it is read again when the learner has written."""
 
-    def __init__(self, folder: Path, log: sqlite3.Connection) -> None:
+    def __init__(self, folder: Place, log: Database) -> None:
         self.folder, self.log = folder, log
         self.mismatch = ""
         self._file: tuple[int, int] | None = None
@@ -149,7 +151,7 @@ class Published:
                 self._file = None  # until it is open
                 self._open()
             if not self.mismatch:
-                version = self.connection.execute("PRAGMA data_version").fetchone()[0]
+                version = self.connection.changes()
                 if version != self._version:
                     self._models = store.published_models(self.connection)
                     self._positions = store.positions(self.connection)

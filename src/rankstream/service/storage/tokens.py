@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 from unicodedata import category
 
 from rankstream.service.limits import RefusedError
-from rankstream.service.storage.log import connect
+from rankstream.service.storage.database import Database, Place, connect, open_shared
 
 NAME = "tokens.sqlite3"
 VERBS = ("write", "read", "manage")
@@ -46,10 +45,10 @@ ANYBODY = Holder("", frozenset((EVERY,)), frozenset(VERBS))
 
 
 class Tokens:
-    """The current tokens of a folder; another process may create and revoke some."""
+    """The current tokens of a service; another process may create and revoke some."""
 
-    def __init__(self, folder: Path) -> None:
-        self._connection = _opened(folder)
+    def __init__(self, place: Place) -> None:
+        self._connection = opened(place)
         self._version, self._is_open = -1, False
         self._holders: dict[str, tuple[bytes, Holder]] = {}
 
@@ -58,14 +57,20 @@ class Tokens:
         self._connection.close()
 
     def _read(self) -> dict[str, tuple[bytes, Holder]]:
-        version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        try:
+            return self._read_again()
+        except sqlite3.Error:
+            raise RefusedError(503, "The tokens cannot be read: try again in a second.", Retry_After="1") from None
+
+    def _read_again(self) -> dict[str, tuple[bytes, Holder]]:
+        version = self._connection.changes()
         if version != self._version:
             rows = self._connection.execute("SELECT id, digest, markets, may, expires FROM tokens").fetchall()
             self._holders = {
                 name: (digest, Holder(name, frozenset(markets.split(",")), frozenset(may.split(",")), expires))
                 for name, digest, markets, may, expires in rows
             }
-            self._is_open = not rows and not self._connection.execute("PRAGMA user_version").fetchone()[0]
+            self._is_open = not rows and not self._connection.version(NAME)
             self._version = version
         return self._holders
 
@@ -102,7 +107,7 @@ class Tokens:
 
 
 def create(
-    folder: Path, markets: Iterable[str], may: Iterable[str], label: str = "", seconds: float | None = None
+    place: Place, markets: Iterable[str], may: Iterable[str], label: str = "", seconds: float | None = None
 ) -> str:
     """Create a token with a label, valid for some seconds or for ever; it cannot be read again."""
     names, verbs = sorted({name.strip() for name in markets}), sorted({verb.strip() for verb in may})
@@ -115,18 +120,18 @@ def create(
     if not names or not verbs:
         raise ValueError("A token needs a market and a permission: give both.")
     name, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
-    with closing(_opened(folder)) as connection:
+    with closing(opened(place)) as connection:
         now = time.time()
         expires = None if seconds is None else now + seconds
         row = (name, _digest(secret), ",".join(names), ",".join(verbs), now, label, expires)
         connection.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        connection.execute("PRAGMA user_version = 1")  # there has been a token
+        connection.set_version(NAME, 1)  # there has been a token
     return f"rs_{name}_{secret}"
 
 
-def listed(folder: Path) -> list[dict[str, Any]]:
+def listed(place: Place) -> list[dict[str, Any]]:
     """The tokens without their secrets, the oldest first."""
-    with closing(_opened(folder)) as connection:
+    with closing(opened(place)) as connection:
         rows = connection.execute("SELECT id, markets, may, made, name, expires FROM tokens ORDER BY made").fetchall()
     return [
         {"id": name, "markets": markets.split(","), "may": may.split(","), "made": made, "name": label, "expires": ends}
@@ -134,12 +139,12 @@ def listed(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def revoke(folder: Path, name: str) -> None:
+def revoke(place: Place, name: str) -> None:
     """Revoke a token at once."""
-    with closing(_opened(folder)) as connection:
+    with closing(opened(place)) as connection:
         gone = connection.execute("DELETE FROM tokens WHERE id = ?", (name,)).rowcount
     if not gone:
-        raise ValueError(f"There is no token {name!r}: 'rankstream serve token list {folder}' lists all.")
+        raise ValueError(f"There is no token {name!r}: 'rankstream serve token list {place}' lists all.")
 
 
 def check_name(name: str) -> str:
@@ -197,7 +202,10 @@ def _digest(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "surrogateescape")).digest()
 
 
-def _opened(folder: Path) -> sqlite3.Connection:
+def opened(folder: Place) -> Database:
+    """Open the tokens of a folder or a database."""
+    if isinstance(folder, str):
+        return open_shared(folder)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         connection = connect(folder / NAME)

@@ -8,12 +8,13 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from rankstream.service.limits import RefusedError
-from rankstream.service.storage.log import DAMAGED, is_damage, transaction
+from rankstream.service.storage.database import Database, transaction
+from rankstream.service.storage.log import DAMAGED, is_damage
 
 R = TypeVar("R")
-Work = Callable[[sqlite3.Connection], R]
+Work = Callable[[Database], R]
 MAX_GROUP_SIZE = 200  # batches in one transaction, as many as may wait (``ServiceLimits.waiting``)
-Waiting = tuple[Work[Any], "Future[Any]"]  # what is to be written, and who waits for its result
+Waiting = tuple[Work[Any], "Future[Any]", str]  # what is to be written, who waits for its result, and the market
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 
 
@@ -24,7 +25,7 @@ class Writer:
     all of its functions fail, and ``on_failure`` is called.
     """
 
-    def __init__(self, connection: sqlite3.Connection, on_failure: Callable[[], None]) -> None:
+    def __init__(self, connection: Database, on_failure: Callable[[], None]) -> None:
         self.connection, self.on_failure = connection, on_failure
         self.failure: RefusedError | None = None  # why the last write failed, if it did
         self.is_damaged = False
@@ -37,10 +38,10 @@ class Writer:
         """The number of queued functions."""
         return self._queue.qsize()
 
-    def submit(self, work: Work[R]) -> "Future[R]":
-        """Queue a function that writes; its future is done when the data are on disk."""
+    def submit(self, work: Work[R], market: str = "") -> "Future[R]":
+        """Queue a function that writes to a market; its future is done when the data are on disk."""
         result: Future[R] = Future()
-        self._queue.put((work, result))
+        self._queue.put((work, result, market))
         return result
 
     def close(self) -> None:
@@ -65,10 +66,11 @@ class Writer:
         answers: list[tuple[Future[Any], Any, BaseException | None]] = []
         if not group:
             return
+        group.sort(key=lambda waiting: waiting[2])  # servers lock markets in one order, so that none waits in a circle
         try:
             before = self.connection.total_changes
             with transaction(self.connection):
-                for work, result in group:
+                for work, result, _ in group:
                     try:
                         answers.append((result, work(self.connection), None))
                     except RefusedError as refused:
@@ -78,7 +80,7 @@ class Writer:
             self.on_failure()
             self.is_damaged |= is_damage(error)
             self.failure = refusal = reason(error)
-            answers = [(result, None, refusal) for _, result in group]
+            answers = [(result, None, refusal) for _, result, _ in group]
         for result, content, problem in answers:
             if problem is None:
                 result.set_result(content)
