@@ -89,10 +89,21 @@ def retry_without_key() -> list[Any]:
     return [patch.object(Client, "_request", request_without)]
 
 
+def lease_without_fence() -> list[Any]:
+    """Save without a look at the lease, which another learner may have taken since."""
+    save = states.save_market
+
+    def save_anyway(*given: Any, **_: Any) -> None:
+        save(*given[:7])
+
+    return [patch.object(states, "save_market", save_anyway)]
+
+
 BUGS: dict[str, Callable[[], list[Any]]] = {
     "key-apart": key_apart,
     "state-first": state_first,
     "position-first": position_first,
     "sweep-unlearned": sweep_unlearned,
     "retry-without-key": retry_without_key,
+    "lease-without-fence": lease_without_fence,
 }

@@ -27,13 +27,16 @@ from rankstream.service.limits import RefusedError
 from rankstream.service.processes import learner
 from rankstream.service.processes.batch_reader import records_in
 from rankstream.service.processes.learner import LogLearner
-from rankstream.service.storage import database, ingest, log, publication, states, writer
+from rankstream.service.storage import database, ingest, leases, log, publication, states, writer
 from rankstream.service.storage.database import SqliteDatabase
 from rankstream.service.storage.ingest import Ingest, Sent
+from rankstream.service.storage.leases import Leases
 from rankstream.service.storage.publication import Published
 from rankstream.service.storage.writer import Writer
 
+PROCESSES = ("server", "learner", "second")
 WRITES = ("INSERT", "UPDATE", "DELETE", "COMMIT")
+PAUSE_SECONDS = 6.0  # longer than a lease
 START_TIME = 1_700_000_000.0
 TICK = 0.02  # seconds that pass with every look at the clock, so that turns of the learner end
 ERRORS = {"failed write": sqlite3.SQLITE_IOERR, "full disk": sqlite3.SQLITE_FULL}
@@ -121,6 +124,7 @@ class Disk:
     def _occur(self, fault: dict[str, Any], run: Callable[[], sqlite3.Cursor]) -> None:
         kind = fault["kind"]
         if kind == "pause":
+            self.world.clock.sleep(PAUSE_SECONDS)
             self.world.run_others(fault["steps"])
         elif kind == "full disk":
             self.is_full = True
@@ -201,12 +205,12 @@ class World:
         self.connections: list[Connection] = []
         self.running = ""
         self.server: Server | None = None
-        self.learner: LogLearner | None = None
+        self.learners: dict[str, LogLearner] = {}
         self.late: list[httpx.Request] = []
         self.fates: list[str] = []
         self.deliveries: list[tuple[httpx.Request, Any]] = []  # requests that came, and the answers
         self.client = Client("http://service", retries=2, transport=httpx.MockTransport(self.exchange))
-        self.copies, self.is_learning = 0, False
+        self.copies, self.busy = 0, set[str]()
 
     def connect(self, path: Path, **options: Any) -> Connection:
         """Open a database for the process that runs."""
@@ -226,8 +230,8 @@ class World:
         finally:
             self.running = before
             if "both" in self.dead and not before:
-                self.end("server")
-                self.end("learner")
+                for process in PROCESSES:
+                    self.end(process)
                 self.dead.clear()
 
     def end(self, name: str) -> None:
@@ -238,9 +242,8 @@ class World:
         self.connections = [connection for connection in self.connections if connection.owner != name]
         if name == "server":
             self.server = None
-        elif self.learner is not None:
-            self.learner._threads.shutdown()
-            self.learner = None
+        elif name in self.learners:
+            self.learners.pop(name)._threads.shutdown()
 
     def wal_sizes(self) -> dict[str, int]:
         """Return the sizes of the write-ahead logs."""
@@ -260,7 +263,7 @@ class World:
                 self.faults["torn write"] += cut < 1.0
                 os.truncate(folder / name, size + int(cut * (after - size)))
         self.folder = folder
-        self.dead |= {"server", "learner", "both"}
+        self.dead |= {*PROCESSES, "both"}
 
     def exchange(self, request: httpx.Request) -> httpx.Response:
         """Carry a request to the server and its answer to the client, as the next fate says."""
@@ -318,26 +321,35 @@ class World:
                 return row.id, model.epoch, model.facts["position"]
         return None
 
-    def learn(self) -> None:
-        """Let the learner run once, unless it is paused."""
-        if self.is_learning or not (self.folder / log.NAME).is_file():
+    def learn(self, name: str, is_leased: bool) -> None:
+        """Let a learner run once, unless it is paused; with leases, there may be two."""
+        if name in self.busy or not (self.folder / log.NAME).is_file():
             return
-        self.is_learning = True
-        with self.process("learner"):
+        self.busy.add(name)
+        with self.process(name):
             try:
-                if self.learner is None:
-                    self.learner = LogLearner(self.folder, lambda _: None)
+                if name not in self.learners:
+                    self.learners[name] = self._learner(is_leased)
+                running = self.learners[name]
+                if running.leases is not None:
+                    running.leases.beat()
                 with ExitStack() as stack:
-                    learner._follow(self.learner, stack, OneTurn())  # type: ignore[arg-type]
+                    learner._follow(running, stack, OneTurn())  # type: ignore[arg-type]
                     stack.pop_all()  # the learner stays open
             except (ValueError, sqlite3.Error):
-                self.end("learner")
-        self.is_learning = False
+                self.end(name)
+        self.busy.remove(name)
+
+    def _learner(self, is_leased: bool) -> LogLearner:
+        running = LogLearner(self.folder, lambda _: None)
+        if is_leased:
+            running.leases = Leases(running.store, running.log)
+        return running
 
     def close(self) -> None:
         """Delete everything."""
-        self.end("server")
-        self.end("learner")
+        for process in PROCESSES:
+            self.end(process)
         self.client.close()
         shutil.rmtree(self.root)
 
@@ -345,7 +357,7 @@ class World:
 @contextmanager
 def simulated(world: World) -> Iterator[World]:
     """Put clock, disk and counting in the place of the real ones."""
-    keys = iter(range(10**9))
+    keys, names = iter(range(10**9)), iter(range(10**9))
     library = SimpleNamespace(**{**vars(sqlite3), "connect": world.connect})
     with ExitStack() as stack:
         for module in (ingest, hub, learner, states, client, database):
@@ -353,6 +365,7 @@ def simulated(world: World) -> Iterator[World]:
         for module, name, new in (
             (database, "sqlite3", library),
             (writer, "Thread", NoThread),
+            (leases, "token_hex", lambda _: f"learner {next(names)}"),
             (client, "token_hex", lambda _: f"key {next(keys)}"),
             (learner, "BackgroundLive", CountedMarket),
             (learner, "facts_of", facts_of),

@@ -56,6 +56,11 @@ def schedule(seed: int) -> list[Step]:
     """Return the steps of a seed. Each has all of its parameters, so that others can be dropped."""
     random, steps, jumps = Random(seed), list[Step](), 0
     keep = KEEP_SECONDS if random.random() < 0.6 else None
+    is_leased = seed % 3 == 2  # then two learners share the markets
+
+    def learner() -> str:
+        return random.choice(("learner", "second")) if is_leased else "learner"
+
     for number in range(1, STEPS + 1):
         draw = random.random()
         if draw < 0.40:
@@ -64,7 +69,7 @@ def schedule(seed: int) -> list[Step]:
             content = {"market": random.choice(MARKETS), "records": random.randint(1, 4), "fates": fates}
             steps.append({"do": kind, "number": number, **content})
         elif draw < 0.62:
-            steps.append({"do": "learn", "seconds": random.choice((0.0, 1.0, 600.0))})
+            steps.append({"do": "learn", "seconds": random.choice((0.0, 1.0, 600.0)), "who": learner()})
         elif draw < 0.70:
             steps.append({"do": "sweep", "seconds": random.choice((0.0, KEEP_SECONDS + 60.0))})
         elif draw < 0.74 and keep is None:
@@ -75,13 +80,14 @@ def schedule(seed: int) -> list[Step]:
         elif draw < 0.82:
             steps.append({"do": "free"} if random.random() < 0.5 else {"do": "ask", "market": random.choice(MARKETS)})
         else:
-            steps.append({"do": "fault", **_fault(random)})
-    return [{"do": "begin", "keep": keep}, *steps]
+            steps.append({"do": "fault", **_fault(random, learner(), is_leased)})
+    return [{"do": "begin", "keep": keep, "leases": is_leased}, *steps]
 
 
-def _fault(random: Random) -> Step:
-    kind = random.choices(("crash", "power loss", "failed write", "full disk", "pause"), (4, 3, 3, 1, 2))[0]
-    process = "learner" if kind == "pause" else random.choice(("server", "learner"))
+def _fault(random: Random, learner: str, is_leased: bool) -> Step:
+    weights = (4, 3, 3, 1, 6 if is_leased else 2)
+    kind = random.choices(("crash", "power loss", "failed write", "full disk", "pause"), weights)[0]
+    process = learner if kind == "pause" else random.choice(("server", learner))
     fault: Step = {"kind": kind, "process": process, "after": random.randint(0, 9)}
     if kind == "pause":
         return fault | {"after": random.randint(0, 2), "steps": random.randint(1, 4)}
@@ -93,8 +99,8 @@ class Run:
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps, self.place = list(steps), 0
-        keep = self.steps.pop(0)["keep"] if self.steps and self.steps[0]["do"] == "begin" else None
-        self.world = World(keep, self.run_steps)
+        given = self.steps.pop(0) if self.steps and self.steps[0]["do"] == "begin" else {}
+        self.world, self.is_leased = World(given.get("keep"), self.run_steps), given.get("leases", False)
         self.requested: dict[int, bool] = {}  # by request: whether it may be stored once only
         self.acknowledged: dict[int, int] = {}  # by request: the position that its client was told
         self.history: dict[int, dict[int, Counter[str]]] = {}  # by market and position: records by request
@@ -113,7 +119,7 @@ class Run:
             self.world.write(lambda server: server.sweep)
             for _ in range(TURNS_AFTER):
                 self.world.clock.sleep(600.0)
-                self.world.learn()
+                self.world.learn("learner", self.is_leased)
                 self.check()
                 rows, learned = self.read()[:2]
                 reached = {market: (epoch, position) for market, epoch, position, _ in learned}
@@ -137,7 +143,7 @@ class Run:
         if kind in ("client", "plain", "bad"):
             self.send(step)
         elif kind == "learn":
-            world.learn()
+            world.learn(step["who"], self.is_leased)
         elif kind == "sweep":
             world.write(lambda server: server.sweep)
         elif kind == "settings":

@@ -361,6 +361,7 @@ def test_a_lease_ends_with_its_time(one: Store) -> None:
     assert alive_until == pytest.approx(one.learned.now() + LEASE_SECONDS, abs=LEASE_SECONDS)
     assert learners_alive(one.learned, alive_until - 0.01) == {first.holder}
     assert learners_alive(one.learned, alive_until + 0.01) == set()
+    assert learners_alive(one.learned, alive_until - 3 * LEASE_SECONDS) == set()  # the clock was set back
 
 
 def test_a_newer_version_is_refused(one: Store) -> None:

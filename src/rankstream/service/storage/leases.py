@@ -76,9 +76,10 @@ class Leases:
 
 
 def learners_alive(database: Database, now: float | None = None) -> set[str]:
-    """Return the names of the learners that are alive."""
+    """Return the names of the learners that are alive; none was so far ahead before the clock was set back."""
     since = database.now() if now is None else now
-    return {holder for (holder,) in database.execute("SELECT holder FROM learners WHERE until > ?", (since,))}
+    query = "SELECT holder FROM learners WHERE until > ? AND until < ?"
+    return {holder for (holder,) in database.execute(query, (since, since + 2 * LEASE_SECONDS))}
 
 
 def owner_of(market: int, living: Iterable[str]) -> str:
