@@ -250,6 +250,8 @@ def test_a_password_in_a_url_is_refused(tmp_path: Path) -> None:
         )
         assert (done.returncode, "PGPASSFILE" in done.stderr, "secret" in done.stderr) == (2, True, False)
     assert run("serve", "learn", "shop", cwd=tmp_path).returncode == 2
+    done = run("serve", "rebuild", "postgresql://shop@db/shop", cwd=tmp_path)
+    assert (done.returncode, "nothing to rebuild" in done.stderr) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -15,7 +15,7 @@ from fault_world import World, simulated
 from local_service import CAKE, PIE, TEA
 from postgres_server import PostgresServer, postgres_server, why_not
 from rankstream.service.limits import RefusedError, ServiceLimits
-from rankstream.service.storage import log, maintenance, moving, tokens
+from rankstream.service.storage import log, maintenance, migration, tokens
 from rankstream.service.storage import states as store
 from rankstream.service.storage.database import Database, Place, transaction
 from rankstream.service.storage.ingest import Ingest, Sent
@@ -403,7 +403,7 @@ def content(one: Store) -> tuple[Any, ...]:
 def test_a_service_is_moved_and_its_source_retired(one: Store, tmp_path: Path) -> None:
     before, folder = filled(one), tmp_path / "moved"
     folder.mkdir()
-    assert moving.migrate(one.place, folder) == 7
+    assert migration.migrate(one.place, folder) == 7
     with ExitStack() as stack:
         moved = Store(folder, stack)
         assert content(moved) == before
@@ -425,10 +425,10 @@ def test_a_service_is_moved_to_an_empty_place_only(one: Store, tmp_path: Path) -
         other = Store(tmp_path / "other", stack)
         other.send(PIE)
         with pytest.raises(ValueError, match="is not empty"):
-            moving.migrate(one.place, other.place)
+            migration.migrate(one.place, other.place)
         before = content(one)
         with pytest.raises(ValueError, match="is not empty"):
-            moving.migrate(other.place, one.place)
+            migration.migrate(other.place, one.place)
         assert (content(one), other.row().records) == (before, 1)
 
 
@@ -437,7 +437,7 @@ def test_a_folder_is_moved_to_a_store(one: Store, tmp_path: Path) -> None:
         (tmp_path / "before").mkdir()
         folder = Store(tmp_path / "before", stack)
         before = filled(folder)
-        assert moving.migrate(folder.place, one.place) == 7
+        assert migration.migrate(folder.place, one.place) == 7
         assert content(one) == before
         assert one.send(TEA, market="pub")["position"] == 1
         assert one.row("pub").id == 3

@@ -233,8 +233,9 @@ def rebuild(folder: Folder, as_json: AsJson = False) -> None:
     Example: rankstream serve rebuild shop
     """
     from rankstream.service.storage import maintenance as folders
+    from rankstream.service.storage.database import place_of
 
-    name, records, dropped = folders.rebuild(Path(folder))
+    name, records, dropped = folders.rebuild(place_of(folder))
     lost = f" {dropped:,} records that --keep deleted from the log are lost." if dropped else ""
     sentence = (
         f"The next 'rankstream serve run' rebuilds the models from {records:,} records. The old state "
@@ -254,7 +255,7 @@ def migrate(
     Example: rankstream serve migrate shop postgresql://shop@db.example/shop
     """
     from rankstream.service.storage.database import place_of
-    from rankstream.service.storage.moving import migrate as move
+    from rankstream.service.storage.migration import migrate as move
 
     number = move(place_of(source), place_of(target))
     print_answer(as_json, {"target": target, "records": number}, f"Moved {plural(number, 'record')} to {target}.")

@@ -89,9 +89,7 @@ class LogLearner:
         self._refreshing: tuple[int, FollowedMarket, Future[Any], float | None] | None = None
         self._proofs_rest = self._weighing_rests = 0.0  # times until which there are none
         self._is_busy = False  # whether more records wait than are learned at once
-        published = store.published_models(self.store)
-        # markets that are not in memory, and may be due for a refresh
-        self._owed = dict.fromkeys(market for market, model in published.items() if model.facts["kind"] == "sparse")
+        self._owed = self._coarse()  # markets that are not in memory, and may be due for a refresh
         self._last = 0.0
         self._held: dict[int, int] = {}  # the leases at the last step
 
@@ -111,7 +109,8 @@ class LogLearner:
             store.drop_others(self.store, known)
         if self.leases is not None:
             held = self.leases.held
-            self._owed |= dict.fromkeys(held.keys() - self._held.keys())  # a model may be due
+            if held.keys() - self._held.keys():
+                self._owed |= self._coarse()
             self._held, rows = held, [row for row in rows if row.id in held]
             known = {row.id for row in rows}
         self.markets = {
@@ -139,6 +138,11 @@ class LogLearner:
         self._publish(rows)
         self._make_room()
         return went_on
+
+    def _coarse(self) -> dict[int, None]:
+        """Return the markets with a coarse model."""
+        published = store.published_models(self.store)
+        return dict.fromkeys(market for market, model in published.items() if model.facts["kind"] == "sparse")
 
     def _publish(self, rows: list[MarketRow]) -> None:
         """Use a refreshed model, start the next refresh, and save what is new."""
@@ -310,19 +314,13 @@ def facts_of(learning: BackgroundLive) -> dict[str, Any]:
     """Return the facts about the published model."""
     certificate, counts = learning.certificate, learning.live.counts
     assert counts is not None
+    alarms = [{"choice": alarm.record, "since": alarm.since} for alarm in learning.live.alarms]
     return {
-        "kind": learning.serves,
-        "position": learning.known,
-        "since": learning.known_since,
-        "learned": learning.position,
-        "offers": counts.assortments.n_offers,
-        "items": learning.live.n_items,
-        "choices": float(counts.totals.sum()),
-        "distance": certificate.upper,
-        "least": certificate.lower,
-        "gap": certificate.gap,
-        "alarms": [{"choice": alarm.record, "since": alarm.since} for alarm in learning.live.alarms],
-    }
+        "kind": learning.serves, "position": learning.known, "since": learning.known_since,
+        "learned": learning.position, "offers": counts.assortments.n_offers, "items": learning.live.n_items,
+        "choices": float(counts.totals.sum()), "distance": certificate.upper, "least": certificate.lower,
+        "gap": certificate.gap, "alarms": alarms,
+    }  # fmt: skip
 
 
 def learn(place: Place, refresh: Refresh, stop: Event) -> None:

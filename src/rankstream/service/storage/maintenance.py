@@ -13,7 +13,7 @@ from zipfile import ZipFile
 
 from rankstream._core.files import own_folder, whole_file
 from rankstream.data.readers.sources.database import write_parquet
-from rankstream.service.storage import log, moving, tokens
+from rankstream.service.storage import log, migration, tokens
 from rankstream.service.storage import states as store
 from rankstream.service.storage.database import Database, Place, connect, transaction
 from rankstream.service.storage.preferences import NAME as PREFERENCES
@@ -37,7 +37,7 @@ def backup(place: Place, out: Path) -> int:
     ):
         copied = Path(copies)
         if isinstance(place, str):
-            moving.copy_database(place, copied)
+            migration.copy_database(place, copied)
         else:
             for name in (store.NAME, log.NAME, tokens.NAME):
                 if (place / name).is_file():
@@ -118,11 +118,13 @@ def purge(folder: Place, market: str) -> int:
     return row.records
 
 
-def rebuild(folder: Path) -> tuple[str, int, int]:
+def rebuild(folder: Place) -> tuple[str, int, int]:
     """Rename the file of models, so that the next server rebuilds them from the log.
 
     Return the new name of the file, and how many records are in the log and were dropped from it.
     """
+    if isinstance(folder, str):
+        raise ValueError("Log and models of a database always belong together: there is nothing to rebuild.")
     with closing(log.existing_log(folder)) as connection, own_folder(folder, remedy="stop the server first"):
         rows = log.market_rows(connection)
         dropped = sum(row.dropped for row in rows)
