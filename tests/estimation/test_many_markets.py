@@ -10,10 +10,12 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config, register_parallel_backend
+from joblib.parallel import ThreadingBackend
 
 import rankstream as rs
 from many_markets import Deadly, choices, model_bytes
-from rankstream.estimation.many import run
+from rankstream.estimation.many import run, work
 from rankstream.estimation.many.markets import MarketFit, file_of, find_market, name_of, seed_of
 from rankstream.estimation.many.store import MarketStore
 
@@ -54,6 +56,22 @@ def test_neither_source_nor_order_nor_workers_change_a_byte(tmp_path: Path) -> N
     rs.estimate_many(tmp_path / "parts", "store", "nearest", 2, tmp_path / "workers", pool=False)
     for name in ("relation", "csv", "folder", "workers"):
         assert model_bytes(tmp_path / name) == expected, name
+
+
+class Lists(ThreadingBackend):  # type: ignore[misc]
+    """A backend that returns lists only, as those of Ray and Spark."""
+
+    supports_return_generator = False
+
+
+def test_a_backend_that_returns_lists_changes_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = choices([f"store {number}" for number in range(5)])
+    fitted(rows, tmp_path / "frame")
+    monkeypatch.setattr(work, "PART", 2)
+    register_parallel_backend("lists", Lists)
+    with parallel_config(backend="lists"):
+        rs.estimate_many(rows, "store", "nearest", 2, tmp_path / "lists", pool=False)
+    assert model_bytes(tmp_path / "lists") == model_bytes(tmp_path / "frame")
 
 
 def test_a_folder_may_name_some_of_the_columns(tmp_path: Path) -> None:

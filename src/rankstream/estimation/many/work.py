@@ -5,6 +5,7 @@ The engine is joblib: processes on one machine, or the backend of ``joblib.paral
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from time import perf_counter
 from typing import Any, TypeGuard, TypeVar
 
@@ -23,6 +24,7 @@ from rankstream.models.entropy.pool import PoolGuide
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
+PART = 200  # markets for a backend that returns lists, whose results are in memory together; not tuned
 WORKER_ENDED = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
 """Names of the exceptions of loky and Dask for a worker that was killed."""
 
@@ -103,11 +105,20 @@ def read_part(part: Partition, by: Sequence[str], how: ReadOptions, on_error: st
 def in_parallel(
     function: Callable[[Given], Result], given: Iterable[Given], n_jobs: int, batch_size: int | str = 1
 ) -> Iterator[Result]:
-    """Yield results as they finish, in any order; the inputs are consumed as workers become free."""
+    """Yield results as they finish, in any order; the inputs are consumed as workers become free.
+
+    The backends of Ray and Spark return lists only: they get parts, one after the other.
+    """
     from joblib import Parallel, delayed
 
-    work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=batch_size, pre_dispatch="2*n_jobs")
-    yield from work(delayed(function)(each) for each in given)
+    try:
+        work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=batch_size, pre_dispatch="2*n_jobs")
+    except ValueError:
+        work, given = Parallel(n_jobs=n_jobs, batch_size=batch_size), iter(given)
+        while part := list(islice(given, PART)):
+            yield from work(delayed(function)(each) for each in part)
+    else:
+        yield from work(delayed(function)(each) for each in given)
 
 
 def fit_all(works: Iterator[Work], n_jobs: int) -> Iterator[tuple[MarketFit, str | None]]:
