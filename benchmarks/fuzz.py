@@ -140,6 +140,8 @@ def served(random: Random, command: str) -> list[str]:
         "export": [folder, market, random.choice(["out.jsonl", "shop/log.sqlite3", "missing/x", "."])],
         "purge": [folder, market],
         "rebuild": [folder],
+        "learn": [random.choice(["shop", "postgresql://x:y@z/w", "postgresql://shop@127.0.0.1:1/shop", ""])],
+        "migrate": [folder, random.choice(["moved", "shop", "good.csv", "missing/x", "postgresql://"])],
         "token create": [folder],
         "token list": [folder],
         "token revoke": [folder, random.choice(["x", "", "a" * 300])],

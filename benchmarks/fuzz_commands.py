@@ -18,6 +18,8 @@ KINDS = {
     "serve export": (".sqlite3", "options"),
     "serve purge": (".sqlite3", "options"),
     "serve rebuild": (".sqlite3", "options"),
+    "serve learn": ("options",),
+    "serve migrate": (".sqlite3", "options"),
     "serve token create": (".sqlite3", "options"),
     "serve token list": (".sqlite3", "options"),
     "serve token revoke": (".sqlite3", "options"),
