@@ -15,11 +15,12 @@ from rankstream.service.hub import Options, Service
 from rankstream.service.limits import RefusedError
 from rankstream.service.processes import learner
 from rankstream.service.processes.learner import LogLearner
-from rankstream.service.settings import PreferenceStore
 from rankstream.service.storage import log
 from rankstream.service.storage import maintenance as folders
 from rankstream.service.storage import publication as pairing
 from rankstream.service.storage import states as store
+from rankstream.service.storage.database import Database, SqliteDatabase, connect
+from rankstream.service.storage.preferences import PreferenceFile
 from rankstream.streams.background import BackgroundLive, refreshed
 from waits import LONG
 
@@ -152,7 +153,7 @@ def test_dropped_rows_and_purged_markets_are_not_missing(tmp_path: Path) -> None
 
 def test_a_purge_leaves_nothing(tmp_path: Path) -> None:
     filled(tmp_path, "cafe", "bar")
-    served = PreferenceStore(tmp_path)
+    served = PreferenceFile(tmp_path)
     for market in ("cafe", "bar"):
         served.keep(market, {"margins": {"tea": 1.0}})
     with closing(store.open_store(tmp_path)) as learned:
@@ -231,7 +232,7 @@ def test_a_full_disk_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(hub, "PROBE_SECONDS", LONG)
         opened.send("cafe", CAFE)
 
-        def limit(connection: sqlite3.Connection, most: int | None = None) -> None:
+        def limit(connection: Database, most: int | None = None) -> None:
             (now,) = connection.execute("PRAGMA page_count").fetchone()
             connection.execute(f"PRAGMA max_page_count = {2**30 if most is None else now + most}")
 
@@ -248,6 +249,7 @@ def test_the_write_behind_readiness_is_real_and_cached(tmp_path: Path, monkeypat
         alive(opened, monkeypatch)
         opened.send("cafe", [TEA])
         said: list[str] = []
+        assert isinstance(opened.service.writer.connection, SqliteDatabase)
         opened.service.writer.connection.set_trace_callback(said.append)
         monkeypatch.setattr(hub, "PROBE_SECONDS", LONG)
         for _ in range(5):
@@ -274,7 +276,7 @@ def test_a_log_that_cannot_be_written_in_time_is_not_ready(tmp_path: Path, monke
     with shop(tmp_path) as opened:
         alive(opened, monkeypatch)
         monkeypatch.setattr(hub, "PROBE_TIMEOUT", 0.05)
-        with closing(log.connect(tmp_path / log.NAME)) as other:
+        with closing(connect(tmp_path / log.NAME)) as other:
             other.execute("BEGIN IMMEDIATE")
             assert error(ready(opened)) == (503, "The log takes too long to write: try again later.")
             other.execute("ROLLBACK")

@@ -16,6 +16,7 @@ from local_service import CAFE, CAKE, PIE, TEA, Shop, error, shop
 from rankstream.service.limits import RefusedError
 from rankstream.service.storage import log
 from rankstream.service.storage import states as store
+from rankstream.service.storage.database import Database, SqliteDatabase, connect
 from rankstream.service.storage.writer import Writer, reason
 from waits import LONG
 
@@ -25,7 +26,7 @@ FULL = "The disk is full: nothing of this was stored; send it again later."
 def pages(opened: Shop, more: int | None) -> None:
     """Let the log grow by some pages only, as on a disk that is nearly full."""
 
-    def limit(connection: sqlite3.Connection) -> None:
+    def limit(connection: Database) -> None:
         (now,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {2**30 if more is None else now + more}")
 
@@ -96,17 +97,18 @@ def test_a_new_offer_that_was_not_stored_is_new_the_next_time(tmp_path: Path) ->
         assert (len(offers), offers[1]) == (62, ("cake", "nothing"))
 
 
-def echo(connection: sqlite3.Connection, number: int) -> Any:
+def echo(connection: Database, number: int) -> Any:
     return connection.execute("SELECT ?", (number,)).fetchone()[0]
 
 
-def refuse(_: sqlite3.Connection) -> None:
+def refuse(_: Database) -> None:
     raise RefusedError(422, "No.")
 
 
 def test_batches_that_wait_are_committed_together(tmp_path: Path) -> None:
     connection = log.open_log(tmp_path)
     said: list[str] = []
+    assert isinstance(connection, SqliteDatabase)
     connection.set_trace_callback(said.append)
     go_on = Event()
     writer = Writer(connection, lambda: None)
@@ -141,7 +143,7 @@ def test_a_transaction_that_fails_refuses_all_that_were_in_it(tmp_path: Path) ->
 
 
 def test_a_busy_log_says_so(tmp_path: Path) -> None:
-    with closing(log.open_log(tmp_path)) as first, closing(log.connect(tmp_path / log.NAME, wait=0.01)) as second:
+    with closing(log.open_log(tmp_path)) as first, closing(connect(tmp_path / log.NAME, wait=0.01)) as second:
         first.execute("BEGIN IMMEDIATE")
         with pytest.raises(sqlite3.OperationalError) as locked:
             second.execute("BEGIN IMMEDIATE")
@@ -186,7 +188,7 @@ def test_learned_records_are_dropped_after_a_while(tmp_path: Path) -> None:
         opened.settle("cafe", served="sparse")
         submit = opened.service.writer.submit
 
-        def age(connection: sqlite3.Connection) -> None:
+        def age(connection: Database) -> None:
             connection.execute("UPDATE batches SET arrived = arrived - 7200")
 
         submit(age).result()

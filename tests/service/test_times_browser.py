@@ -20,7 +20,8 @@ from browser_pages import TABS, Seen, answered, browser, needs_browser, show, sy
 from local_service import CAFE
 from rankstream.service.processes.importer import Importer
 from rankstream.service.processes.item_list import observed_listing
-from rankstream.service.storage.log import open_log, transaction
+from rankstream.service.storage.database import transaction
+from rankstream.service.storage.log import open_log
 from rankstream.service.storage.publication import open_learned
 from service import Served
 from start import processes_of

@@ -28,7 +28,8 @@ from rankstream.service.processes.learner import LogLearner
 from rankstream.service.processes.questions import Answerer
 from rankstream.service.processes.worker import Worker
 from rankstream.service.storage import states, tokens
-from rankstream.service.storage.log import market_row, open_log, transaction
+from rankstream.service.storage.database import transaction
+from rankstream.service.storage.log import market_row, open_log
 from rankstream.service.storage.publication import open_learned
 from rankstream.streams.background import refreshed
 from till import visits, write

@@ -17,6 +17,7 @@ from rankstream.service.storage import log, migration, tokens
 from rankstream.service.storage import states as store
 from rankstream.service.storage.database import Database, Place, connect, transaction
 from rankstream.service.storage.preferences import NAME as PREFERENCES
+from rankstream.service.storage.preferences import preferences_of
 
 AT_ONCE = 10_000  # records in memory while a market is exported; not tuned
 COLUMNS = {"offered": "VARCHAR[]", "chosen": "VARCHAR", "count": "DOUBLE", "time": "DOUBLE", "arrived": "DOUBLE"}
@@ -97,8 +98,6 @@ def _written(offered: Any) -> list[str]:
 
 def purge(folder: Place, market: str) -> int:
     """Delete a market and all of its data, and overwrite it on disk; return its number of records."""
-    from rankstream.service.settings import PreferenceStore  # loads much that other commands do not need
-
     with closing(log.existing_log(folder)) as connection, closing(store.open_store(folder)) as learned:
         files = () if connection.is_shared else (connection, learned)
         for database in files:
@@ -113,8 +112,8 @@ def purge(folder: Place, market: str) -> int:
         store.forget(learned, row.id)
         for database in files:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    if (preferences := PreferenceStore(folder)).of(market):
-        preferences.keep(market, {})
+        if (preferences := preferences_of(folder, connection)).of(market):
+            preferences.keep(market, {})
     return row.records
 
 
