@@ -81,7 +81,7 @@ def draw_shares(choices: "Reading", offer: str | None, period: str) -> "tuple[Fi
     names, total = list(short_names(members).values()), counts.totals[counts.assortments.number(members)]
     more = f" and {len(names) - MAX_TITLE_ITEMS} more" if len(names) > MAX_TITLE_ITEMS else ""
     title = fill(", ".join(names[:MAX_TITLE_ITEMS]) + more, 56)
-    axes.set_title(f"{title}\n{plural(total, 'choice')}", fontsize="medium")
+    axes.set_title(f"{title}\n{plural(float(total), 'choice')}", fontsize="medium")
     date_axis(axes)
     n_offers = counts.assortments.n_offers
     which = "" if offer is not None or n_offers == 1 else f": the most frequent of {n_offers:,} offers"
