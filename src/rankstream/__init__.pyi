@@ -15,6 +15,8 @@ from .columns.plausible import revenue_range as revenue_range
 from .columns.rationality import rationality as rationality
 from .data import simulate as simulate
 from .data.assortments import Assortments as Assortments
+from .data.attributes import Attributes as Attributes
+from .data.attributes import read_attributes as read_attributes
 from .data.counts import ChoiceCounts as ChoiceCounts
 from .data.decay import DecayingCounts as DecayingCounts
 from .data.decay import WindowCounts as WindowCounts

@@ -28,6 +28,7 @@ def test_public_names_are_these() -> None:
         *("Assortments", "ChoiceCounts", "DecayingCounts", "WindowCounts", "read", "read_counts", "read_sales"),
         *("with_outside", "outside_sensitivity", "simulate", "PriceLevels", "UncertainCounts", "availability"),
         *("estimate", "Estimate", "Solver", "RankingEstimator", "fit_within", "Bootstrap"),
+        *("Attributes", "read_attributes"),
         *("estimate_many", "Markets"),
         *("RankingModel", "EntropyModel", "Certificate", "load_model"),
         *("Live", "Record", "ChangeDetector", "DriftReport", "drift_report", "favourite_changes"),

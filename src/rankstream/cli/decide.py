@@ -72,6 +72,7 @@ def decide(
     plot: Annotated[Path | None, typer.Option(help="Also save a chart: best offers, and value by size.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for searches, samples and intervals.")] = 0,
     as_json: AsJson = False,
+    items: Annotated[Path | None, typer.Option(help="CSV table of new items, for a model with attributes.")] = None,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -111,7 +112,9 @@ def decide(
         from rankstream._core.files import check_picture  # brings everything that can be drawn
 
         check_picture(plot)
-    loaded: Any = load_model(model)
+    if items is not None and (safe or next_one):
+        raise ValueError("--items does not work with --safe or --next, which need choices of all items: leave it out.")
+    loaded: Any = load_model(model) if items is None else load_model(model).with_items(items)
     reading = reading.as_fitted(loaded)
     table, said = said_of_items(loaded, model, margins, reading, asked)
     said["changes"] = changes
@@ -133,7 +136,7 @@ def decide(
 
     needing = "--present recent" if present == "recent" else "--safe" if safe else "--next" if next_one else ""
     known = choices_of(model, loaded, data, reading, needing)
-    counts = None if known is None else known.counts
+    counts = None if known is None or items is not None else known.counts  # no intervals for items without choices
     recent = present == "recent" or (present is None and known is not None)
     if level and counts is not None and reading.outside_share is not None:
         level = None

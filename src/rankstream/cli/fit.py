@@ -53,6 +53,7 @@ def fit(
     half_life: str | None = None,
     by: str | None = None,
     pool: Annotated[bool, typer.Option("--pool/--no-pool")] = True,
+    attributes: Path | None = None,
     jobs: Annotated[int, typer.Option(help="With --by: number of parallel processes; -1 for one per CPU.")] = -1,
     *,
     reading: ReadingOptions,
@@ -73,6 +74,7 @@ def fit(
     half_life: Count older choices less: with 30d, half after 30 days (needs a time column).
     by: Fit one model for each value of these columns, such as store,category.
     pool: With --by: let small markets borrow strength from the others.
+    attributes: CSV table of items and their attributes, for few choices and for new items ('predict --items').
     """
     from rankstream.estimation.budget import fit_within
     from rankstream.estimation.estimate import choices_by_em
@@ -82,8 +84,9 @@ def fit(
     if by is not None or reading.category is not None:
         from rankstream.cli.markets import fit_markets, refuse
 
-        options = {"--tolerance": tolerance, "--since": since, "--half-life": half_life, "--budget": budget}
-        options |= {"--timeout": timeout, "--between uncertain": reading.between == "uncertain"}
+        options: dict[str, Any] = {"--tolerance": tolerance, "--attributes": attributes, "--since": since}
+        options |= {"--half-life": half_life, "--budget": budget, "--timeout": timeout}
+        options |= {"--between uncertain": reading.between == "uncertain"}
         refuse("many markets", options)
         how = {"method": method, "n_jobs": jobs, "out": out or Path("models"), "pool": pool, "seed": seed}
         how["errors"] = not no_standard_errors
@@ -93,13 +96,18 @@ def fit(
     check_target(out, "the model with --out")
     if reading.outside_share is not None and reading.between == "uncertain":
         raise ValueError("--between uncertain does not work with --outside-share: leave one of them out.")
+    chosen: Any = method
+    if attributes is not None:
+        from rankstream.data.attributes import read_attributes
+
+        chosen, tolerance = make(method, tolerance, attributes=read_attributes(attributes)), None
     choices = reading.read(data, since=since, half_life=half_life, time_slices=TIME_SLICES, look=True)
     unused, counts = unused_columns(choices, as_json), choices.counts
     if choices.uncertain is not None:
-        counts = choices_by_em(choices.uncertain, make(method, tolerance), seed)
+        counts = choices_by_em(choices.uncertain, make(chosen, tolerance), seed)
     with progress("starting") as tell:
         best = fit_within(
-            counts, budget=budget, timeout=timeout, method=method, tolerance=tolerance, seed=seed,
+            counts, budget=budget, timeout=timeout, method=chosen, tolerance=tolerance, seed=seed,
             errors=not no_standard_errors, watch=tell,
         )  # fmt: skip
     if choices.uncertain is not None and choices.account is not None:

@@ -1,6 +1,5 @@
 """Read a table of items: margins, costs and shelf space."""
 
-import csv
 from collections.abc import Collection
 from dataclasses import dataclass
 from math import isfinite
@@ -86,27 +85,14 @@ def _margin(place: str, text: str, row: dict[str, Any], nothing: str | None, pri
 
 
 def _rows(path: Path, priced: bool = False) -> list[dict[str, Any]]:
-    if not path.is_file():
-        raise ValueError(f"There is no file {path}: give a CSV file with the columns item and margin.")
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, restval="")
-            heads = [name.strip() for name in reader.fieldnames or ()]
-            reader.fieldnames = heads
-            rows = list(reader)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} is not a CSV file in UTF-8 ({error}): save it as one.") from None
+    from rankstream.data.attributes import read_lines  # with numpy, which help does not need
+
+    rows = read_lines(path, "a CSV file with the columns item and margin")
+    heads = list(rows[0])
     if priced and ("item" not in heads or not {"margin", "unit_cost"} & set(heads)):
         raise ValueError(f"{path} needs the columns item and unit_cost (or margin, for levels); it has {heads}.")
     if not priced and ("item" not in heads or not ("margin" in heads or {"price", "unit_cost"} <= set(heads))):
         raise ValueError(f"{path} needs the columns item and margin (or price and unit_cost); it has {heads}.")
-    if len(set(heads)) < len(heads):
-        raise ValueError(f"{path} has a column twice: it has {heads}.")
-    if not rows:
-        raise ValueError(f"{path} has no items: add a line for each.")
-    for number, row in enumerate(rows, start=2):
-        if None in row:
-            raise ValueError(f"Line {number} of {path} has more fields than there are columns: correct it.")
     return rows
 
 

@@ -32,6 +32,7 @@ def predict(
     seed: Annotated[int, typer.Option(min=0, help="Random seed for intervals.")] = 0,
     as_json: AsJson = False,
     forced: Annotated[bool, typer.Option("--forced")] = False,
+    items: Annotated[Path | None, typer.Option(help="CSV table of new items, for a model with attributes.")] = None,
     *,
     reading: ReadingOptions,
 ) -> None:
@@ -57,7 +58,9 @@ def predict(
         raise ValueError(what if data is None else "--data is for intervals: add --interval 0.95 or --range 0.95.")
     if interval is not None and wide is not None:
         raise ValueError("--interval and --range cannot be combined: use one of them.")
-    loaded = load_model(model)
+    if items is not None and data is not None:
+        raise ValueError("There are no intervals for new items yet: leave out --interval, or --items.")
+    loaded = load_model(model) if items is None else load_model(model).with_items(items)
     texts = (offer or []) if offers is None else read_offers(offers)
     wanted = [offer_in(text, loaded) for text in texts]
     predictions: list[dict[Label, Any]] = [loaded.predict(items, forced=forced) for items in wanted]

@@ -102,6 +102,8 @@ class Bootstrap:
         first: EntropyFit | None = None,
     ) -> None:
         whole_number("replicates", replicates, least=2)
+        if getattr(model, "never_offered", ()):
+            raise ValueError("There are no intervals for items that were never offered: ask without them.")
         # several BLAS threads would wait for each other and take ten times the CPU time
         with one_blas_thread(), shared_programs():
             random = np.random.default_rng(whole_number("seed", seed))

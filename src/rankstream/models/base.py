@@ -111,6 +111,12 @@ class Model(ABC):
         known = seen_offers(self)
         return compare_offer(offer, known, self.no_choice, self.price_levels) if known else None
 
+    def with_items(self, items: Any) -> Self:
+        """Return the model with new items, given their attributes; only for maximum entropy with attributes."""
+        raise ValueError(
+            "This model cannot take new items: fit it by maximum entropy with attributes=..., to at most 64 items."
+        )
+
     def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
         """Simulate the choices of ``size`` independent customers from one offer."""
         shares = self.predict(offer)

@@ -10,14 +10,17 @@ CUT_SHORT = (
 
 
 def fit_warnings(about: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each column that the fit ignored although choices depend on it, and if it was cut short.
+    """Return a sentence for each column that the fit ignored although choices depend on it, if it was cut short,
+    and for items that were added to the model later.
 
     The facts are those of a model (``model.about``), with the columns as ``Reading.unused`` has them.
 
     >>> fit_warnings({"unused": [{"name": "Price", "warning": "Price is ignored."}, {"name": "date", "warning": ""}]})
     ['Price is ignored.']
     """
-    return [*([CUT_SHORT] if was_cut_short(about) else []), *(entry["warning"] for entry in _ignored(about))]
+    noted = about.get("item_notes")  # of ``with_items``
+    notes = [note for note in noted if isinstance(note, str)] if isinstance(noted, list) else []
+    return [*([CUT_SHORT] if was_cut_short(about) else []), *(entry["warning"] for entry in _ignored(about)), *notes]
 
 
 def was_cut_short(about: Mapping[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from rankstream._core.arguments import number_between
 from rankstream._core.watch import until
+from rankstream.data.attributes import Attributes
 from rankstream.estimation.model_certificate import estimate_of
 from rankstream.estimation.task import Task
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
@@ -38,6 +39,9 @@ class MaxEntropy:
         The duality gap at which the fit ends.
     max_rounds : int
         Maximum number of runs of the exact program.
+    attributes : Attributes, optional
+        Attributes of the items (``read_attributes``): base models with part-worths join the prior, and the model's
+        ``with_items`` adds items that were never offered.
     """
 
     name: ClassVar[str] = "max-entropy"
@@ -46,6 +50,7 @@ class MaxEntropy:
     trust: float | Literal["auto"] | None = "auto"
     tolerance_nats: float = 1e-3
     max_rounds: int = 1000
+    attributes: Attributes | None = None
 
     def fit(self, task: Task) -> Estimate[Any]:
         """As ``Method`` says; a tenth of the time is for the certificate."""
@@ -69,4 +74,5 @@ class MaxEntropy:
             max_rounds=self.max_rounds,
             seed=task.seed,
             watch=task.watch,
+            attributes=self.attributes,
         )

@@ -59,6 +59,8 @@ def make(method: str | Method, tolerance: float | None = None, **settings: Any) 
         if extra is not None:
             raise ValueError(f"{extra!r} needs the name of a method: set it in {type(method).__name__}(...) instead.")
         return method
+    if method == "auto" and "attributes" in settings:
+        method = "max-entropy"  # the only method with attributes
     if method == "auto":
         if settings:
             raise ValueError(f"The method 'auto' has no setting {next(iter(settings))!r}: choose a method by its name.")

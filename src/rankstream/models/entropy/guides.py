@@ -1,7 +1,8 @@
 """Guides: the parametric models whose rankings a maximum-entropy model starts from where data say nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,15 @@ import numpy as np
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.assortments import Assortments
+from rankstream.data.attributes import Attributes
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import PriceLevels
 from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix, plackett_luce
 from rankstream.models.lifts import chains_of
+from rankstream.models.parametric.attribute_logit import fit_attribute_logit
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
-from rankstream.models.parametric.mnl import fit_never_buyers
+from rankstream.models.parametric.mnl import SHRUNK_SMOOTHING, fit_never_buyers
 from rankstream.models.parametric.normal_taste import fit_normal_taste
 from rankstream.models.parametric.price_logit import fit_priced_class
 
@@ -31,7 +34,8 @@ MIN_RELATIVE_LIKELIHOOD = 0.01  # an end of EM this much less likely than the be
 class Guide:
     """A kind of model to fit: latent classes by their number and smoothing, or one of the others by its name alone.
 
-    ``before`` are choices that it has been right about in advance, where guides are weighed.
+    ``before`` are choices that it has been right about in advance, where guides are weighed. With ``attributes``,
+    classes have part-worths; such a logit is of the same family as the one without, and counts as it does.
     """
 
     name: str
@@ -39,6 +43,7 @@ class Guide:
     classes: int = 0
     smoothing: float = 0.5
     before: float = PSEUDO_CHOICES
+    attributes: Attributes | None = None
 
     def fit(
         self,
@@ -64,21 +69,24 @@ class Guide:
             options |= {"classes": self.classes, "starts": starts, "tolerance": 0.1 * tolerance}
             priced = fit_priced_class(counts, start=start, **options)
             return FittedGuide(self, (priced.falling(chains_of(offers)),), np.ones(1))
-        if self.family == "logit" and not offers.order:
+        if self.family == "logit" and not offers.order and self.attributes is None:
             return FittedGuide(self, *fit_never_buyers(counts))
         if self.family == "taste":
             return FittedGuide(self, (fit_normal_taste(counts, start=start, **options),), np.ones(1))
         options |= {"tolerance": tolerance, "max_rounds": max_rounds}
         if self.family == "chain":
             return _by_likelihood(self, [fit_markov_chain(counts, start=start, starts=1, **options)])
-        options |= {"classes": max(self.classes, 1), "smoothing": self.smoothing, "starts": 1}
+        options |= {"classes": max(self.classes, 1), "smoothing": self.smoothing}
+        fit: Callable[..., Any] = partial(fit_latent_class, starts=1)
+        if self.attributes is not None:
+            fit = partial(fit_attribute_logit, attributes=self.attributes)
         if before is not None:
-            return _by_likelihood(self, [fit_latent_class(counts, start=model, **options) for model in before.models])
+            return _by_likelihood(self, [fit(counts, start=model, **options) for model in before.models])
         ends: list[Any] = []
         for number in range(starts if self.classes else 1):
             if number and watch(f"latent classes, start {number + 1}"):
                 break
-            ends.append(fit_latent_class(counts, **(options | {"seed": seed + number})))
+            ends.append(fit(counts, **(options | {"seed": seed + number})))
         return _by_likelihood(self, ends)
 
     def law(self, counts: ChoiceCounts) -> RankingLaw:
@@ -107,7 +115,7 @@ class FittedGuide:
 
     def law(self) -> RankingLaw:
         """The rankings behind it."""
-        return mix([_law(model) for model in self.models], self.weights.tolist())
+        return mix([law_of(model) for model in self.models], self.weights.tolist())
 
     def probabilities(self, offers: Assortments) -> Vec:
         """Its choice probabilities."""
@@ -116,7 +124,8 @@ class FittedGuide:
         return total
 
 
-def _law(model: Any) -> RankingLaw:
+def law_of(model: Any) -> RankingLaw:
+    """Return the rankings behind a fitted model."""
     if isinstance(model, RankingLaw):
         return model
     if hasattr(model, "transitions"):
@@ -134,7 +143,21 @@ GUIDES = (LOGIT, *HEAVY, *LIGHT, TASTE, CHAIN, UNIFORM)
 """What is tried; of a family with several sizes, the one that predicts held-out offers best is kept."""
 PRICED_LOGIT = Guide("logit with a price", "priced logit", 1, before=0.0)
 PRICED = (PRICED_LOGIT, *(Guide(f"{size} classes with a price", "priced classes", size) for size in (2, 3, 5)))
+ATTRIBUTE_CLASSES = (3, 6)  # numbers of classes with part-worths; not tuned
 PRICED_FAMILIES = {guide.family for guide in PRICED}
+
+
+def guides_with_attributes(table: Attributes) -> tuple[Guide, ...]:
+    """The guides where attributes are known; a Markov chain has no place for an item that was never offered."""
+    logit = Guide("logit with attributes", LOGIT.family, 0, SHRUNK_SMOOTHING, LOGIT.before, table)
+    names = {f"{size} classes with attributes": size for size in ATTRIBUTE_CLASSES}
+    classes = (Guide(n, "attribute classes", k, SHRUNK_SMOOTHING, attributes=table) for n, k in names.items())
+    return (logit, *classes, *(guide for guide in GUIDES if guide is not CHAIN))
+
+
+def guides_by_name(table: Attributes | None = None) -> dict[str, Guide]:
+    """All guides that a saved model may name; those with attributes only with their table."""
+    return {guide.name: guide for guide in (*GUIDES, *PRICED, *(guides_with_attributes(table) if table else ()))}
 
 
 def guides_for(offers: Assortments, guides: Sequence[Guide] = GUIDES) -> Sequence[Guide]:

@@ -8,7 +8,7 @@ import numpy as np
 from rankstream._core.types import Vec
 from rankstream.models.entropy.ensemble import Stack
 from rankstream.models.entropy.fit import EntropyFit
-from rankstream.models.entropy.guides import CHAIN, GUIDES, PRICED, TASTE, UNIFORM, FittedGuide, Guide
+from rankstream.models.entropy.guides import CHAIN, TASTE, UNIFORM, FittedGuide, Guide, guides_by_name
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
 from rankstream.models.parametric.latent_class import LatentClassModel
@@ -31,7 +31,9 @@ def saved_fit(model: Any) -> EntropyFit | None:
         trust = noted["adjustment"] if "adjustment" in noted else noted["trust"]  # its name in 0.3
         trust = None if trust is None else float(trust)
         misfit = float(noted["held_out_misfit"]) if "held_out_misfit" in noted else None
-        guides, weights = _split(model.prior, {name: float(weight) for name, weight in noted["weights"].items()})
+        table = None if model.extension is None else model.extension.attributes
+        known = guides_by_name(table)
+        guides, weights = _split(model.prior, known, {name: float(weight) for name, weight in noted["weights"].items()})
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
     stack = Stack(guides, weights, misfit=misfit)
@@ -39,13 +41,14 @@ def saved_fit(model: Any) -> EntropyFit | None:
     return EntropyFit(model, model.assortments, model.duals, fitted, 0.0, 0, True, False, trust, stack)
 
 
-def _split(prior: RankingLaw, weights: Mapping[str, float]) -> tuple[tuple[FittedGuide, ...], Vec]:
+def _split(
+    prior: RankingLaw, known: Mapping[str, Guide], weights: Mapping[str, float]
+) -> tuple[tuple[FittedGuide, ...], Vec]:
     """Split a mixture into its guides, and return their weights.
 
     The prior has the classes of one guide after the other, and for each guide one EM result after the other. Noted
     weights are rounded, but tell after how many results the next guide begins.
     """
-    known = {guide.name: guide for guide in (*GUIDES, *PRICED)}
     guides, exact, first = [], [], 0
     for name, weight in weights.items():
         guide = known[name]

@@ -64,7 +64,7 @@ def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: i
     number_between("smoothing", smoothing, 1e-9)
     whole_number("max_rounds", max_rounds, least=1)
     data = observed(counts)
-    offered, chosen = _with_imaginary_offer(data, smoothing)
+    offered, chosen = with_imaginary_offer(data, smoothing)
     start = np.log(chosen.sum(axis=0) / offered.sum(axis=0))
     return _model(data, *_climb(start, offered, chosen, np.zeros((len(start), len(start))), max_rounds))
 
@@ -84,7 +84,7 @@ def fit_shrunk_logit(counts: ChoiceCounts) -> LogitModel:
     (0.66..., 0.53...)
     """
     data = observed(counts)
-    offered, chosen = _with_imaginary_offer(data, SHRUNK_SMOOTHING)
+    offered, chosen = with_imaginary_offer(data, SHRUNK_SMOOTHING)
     utility = np.log((chosen.sum(axis=0) + SMOOTHING) / (offered.sum(axis=0) + SMOOTHING))
     shrunk = (np.arange(len(utility)) != data.assortments.no_choice_code).astype(float)
     deviation = np.diag(shrunk) - np.outer(shrunk, shrunk) / max(1.0, shrunk.sum())  # from their mean
@@ -163,7 +163,7 @@ def plackett_luce_orders(attraction: Vec, random: np.random.Generator) -> Codes:
     return np.argsort(clocks, axis=1)
 
 
-def _with_imaginary_offer(data: ChoiceCounts, smoothing: float) -> tuple[Vec, Vec]:
+def with_imaginary_offer(data: ChoiceCounts, smoothing: float) -> tuple[Vec, Vec]:
     """Return two matrices, offers by items: 1 if offered, and choices; the last row is the imaginary offer."""
     offers = data.assortments
     offered = np.zeros((offers.n_offers + 1, offers.n_items))

@@ -1,0 +1,172 @@
+"""Attributes of items, such as brand and size: what is known of an item that was rarely offered, or never."""
+
+import csv
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankstream._core.types import Label, Mask, Vec
+
+MAX_COLUMNS = 100  # of numbers and levels; part-worths of more would hardly be told apart
+SPARE_ITEMS = 3  # items beyond one for each column, without which the columns explain anything
+Rows = Mapping[Any, Mapping[str, Any]]
+"""The attributes of each item: by item, then by column."""
+
+
+@dataclass(frozen=True, eq=False)
+class Attributes:
+    """A table of items with columns of numbers or words; the outside option, such as "nothing", has no row.
+
+    For a fit, numbers are standardised, and each word of a column is a level. Items that differ in no column are
+    allowed: their own choices tell them apart.
+
+    Parameters
+    ----------
+    items : items
+        One for each row.
+    columns : mapping from names to values
+        The values of each column, in the order of the items: all numbers, or all words.
+
+    Examples
+    --------
+    >>> table = Attributes(["tea", "pie", "cake", "rum"], {"size": [250, 100, 150, 500]})
+    >>> table.design(["rum", "nothing"])[0].round(2).tolist()
+    [[1.62], [0.0]]
+    """
+
+    items: tuple[Label, ...]
+    columns: Mapping[str, Sequence[Any]]
+
+    def __post_init__(self) -> None:
+        items, columns = tuple(self.items), {}
+        for name, values in self.columns.items():
+            numeric = any(_number(value) is not None for value in values)
+            pairs = zip(items, values, strict=True)
+            columns[str(name)] = tuple(_cell(name, item, value, numeric) for item, value in pairs)
+            if len(set(columns[str(name)])) < 2:
+                raise ValueError(f"The attribute {name!r} is the same for all {len(items)} items: remove it.")
+        object.__setattr__(self, "items", items)
+        object.__setattr__(self, "columns", columns)
+        size = len(columns) + sum(len(levels) - 2 for levels in self._levels.values())
+        most = max(0, min(MAX_COLUMNS, len(items) - SPARE_ITEMS))
+        if not 0 < size <= most:
+            raise ValueError(
+                f"{len(items)} items allow 1 to {most} columns of attributes, and these have {size} (words count as "
+                "one less than they have levels): leave some out."
+            )
+
+    @cached_property
+    def _levels(self) -> dict[str, list[str]]:
+        return {name: sorted(set(v)) for name, v in self.columns.items() if isinstance(v[0], str)}
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        return {str(item).strip(): place for place, item in enumerate(self.items)}
+
+    @cached_property
+    def matrix(self) -> Vec:
+        """A row for each item: standardised numbers, and for each level 1 or 0 less its share of the items."""
+        cells = zip(*self.columns.values(), strict=True)
+        rows = {item: dict(zip(self.columns, row, strict=True)) for item, row in zip(self.items, cells, strict=True)}
+        return self.code(rows)[0]
+
+    def among(self, items: Iterable[Label], optional: Iterable[Label] = ()) -> "Attributes":
+        """Return the rows of these items alone; those that are ``optional`` may lack one."""
+        free, places = set(optional), {item: self._place.get(str(item).strip()) for item in items}
+        for item, place in places.items():
+            if place is None and item not in free:
+                raise ValueError(f"The attributes have no row for {item!r}, which was offered: add one.")
+        known = {item: place for item, place in places.items() if place is not None}
+        return Attributes(tuple(known), {name: [v[k] for k in known.values()] for name, v in self.columns.items()})
+
+    def design(self, items: Iterable[Label]) -> tuple[Vec, Mask]:
+        """Return the coded rows of these items, 0 for those without a row, and which of them have one."""
+        places = np.array([self._place.get(str(item).strip(), -1) for item in items])
+        return np.where(places[:, np.newaxis] >= 0, self.matrix[places], 0.0), places >= 0
+
+    def code(self, rows: Rows) -> tuple[Vec, list[str]]:
+        """Return the coded rows of new items, and a sentence for each level that no item of this table has.
+
+        Such a level counts as average. Columns that this table lacks are ignored.
+        """
+        numbers, sentences = [], []
+        for item, row in rows.items():
+            coded: list[float] = []
+            for name, values in self.columns.items():
+                levels = self._levels.get(name)
+                value: Any = _cell(name, item, row.get(name), levels is None)
+                if levels is None:
+                    coded.append((value - float(np.mean(values))) / float(np.std(values)))
+                elif value in levels:
+                    coded += [(value == level) - values.count(level) / len(values) for level in levels]
+                else:
+                    coded += [0.0] * len(levels)
+                    sentences.append(f"No item of the fit has the {name} {value!r} of {item!r}: it counts as average.")
+            numbers.append(coded)
+        return np.array(numbers), sentences
+
+
+def read_attributes(source: "str | os.PathLike[str] | Rows | Attributes") -> Attributes:
+    """Read a table of items and their attributes: a CSV file whose first column is the item, or a dict of dicts."""
+    if isinstance(source, Attributes):
+        return source
+    rows = attribute_rows(source)
+    names = dict.fromkeys(name for row in rows.values() for name in row)
+    return Attributes(tuple(rows), {name: [row.get(name) for row in rows.values()] for name in names})
+
+
+def attribute_rows(source: "str | os.PathLike[str] | Rows") -> Rows:
+    """Return the attributes of each item, from a CSV file or as they are."""
+    if isinstance(source, Mapping):
+        return source
+    rows: dict[str, dict[str, str]] = {}
+    for number, line in enumerate(read_lines(Path(source), "a CSV file whose first column is the item"), start=2):
+        item, *_ = line.values()
+        if not item or item in rows:
+            raise ValueError(f"Line {number} of {source} has the item {item!r}: give every item one line.")
+        rows[item] = dict(list(line.items())[1:])
+    return rows
+
+
+def read_lines(path: Path, wanted: str) -> list[dict[str, str]]:
+    """Return the lines of a small CSV file, by column; ``wanted`` says what to give if there is no file."""
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}: give {wanted}.")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            heads, *lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line] or [[]]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is not a CSV file in UTF-8 ({error}): save it as one.") from None
+    if len(set(heads)) < len(heads):
+        raise ValueError(f"{path} has a column twice: it has {heads}.")
+    if not lines:
+        raise ValueError(f"{path} has no items: add a line for each.")
+    for number, line in enumerate(lines, start=2):
+        if len(line) > len(heads):
+            raise ValueError(f"Line {number} of {path} has more fields than there are columns: correct it.")
+    return [dict(zip_longest(heads, line, fillvalue="")) for line in lines]
+
+
+def _cell(name: str, item: Label, value: Any, numeric: bool) -> float | str:
+    text, number = "" if value is None else str(value).strip(), _number(value)
+    if not text:
+        raise ValueError(f"{name!r} of {item!r} is empty: give a value (the outside option needs no row).")
+    if numeric and number is None:
+        raise ValueError(
+            f"{name!r} of {item!r} is {text!r}, other items have numbers: give a number, or words for all."
+        )
+    return number if numeric and number is not None else text
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value) if isfinite(float(value)) else None
+    except (TypeError, ValueError):
+        return None

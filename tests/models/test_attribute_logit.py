@@ -1,0 +1,208 @@
+"""Logits with part-worths, against plain sums; and where they join maximum entropy."""
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rankstream as rs
+from rankstream import Assortments, ChoiceCounts
+from rankstream._core.types import Vec
+from rankstream.data.attributes import Attributes
+from rankstream.models.entropy.guides import CHAIN, LOGIT, guides_with_attributes
+from rankstream.models.entropy.saved_fit import saved_fit
+from rankstream.models.parametric.attribute_logit import _Problem, fit_attribute_logit
+from rankstream.models.parametric.mnl import fit_shrunk_logit
+from strategies import compiled_only
+
+ITEMS = tuple("abcdefgh")
+
+
+def a_table(seed: int) -> Attributes:
+    random = np.random.default_rng(seed)
+    return Attributes(ITEMS, {"size": random.normal(size=8).tolist(), "brand": list("AABBABBA")})
+
+
+def a_market(worth: Vec, seed: int, choices: int, n_offers: int = 20) -> ChoiceCounts:
+    """Choices of logits, one row of worths per class, from offers of three items and nothing."""
+    random, worth = np.random.default_rng(seed), np.atleast_2d(worth)
+    picked = random.choice(56, size=n_offers, replace=False)
+    offers = Assortments([(*list(combinations(ITEMS, 3))[k], "nothing") for k in picked], [*ITEMS, "nothing"])
+    tallies = np.zeros(offers.n_coordinates)
+    for number in range(n_offers):
+        place = slice(offers.indptr[number], offers.indptr[number + 1])
+        rows = worth[:, offers.members[place]]
+        shares = (rows / rows.sum(axis=1, keepdims=True)).mean(axis=0)
+        tallies[place] = random.multinomial(choices // n_offers, shares)
+    return ChoiceCounts(offers, tallies)
+
+
+def worths(table: Attributes, part_worths: Any, effect: float, seed: int) -> Vec:
+    noise = effect * np.random.default_rng(seed).normal(size=8)
+    worth: Vec = np.exp(np.append(table.matrix @ np.array(part_worths) + noise, 0.5))
+    return worth
+
+
+def height(problem: _Problem, point: Vec, counts: ChoiceCounts, table: Attributes, precision: Vec) -> float:
+    """The log of posterior density, choice by choice.
+
+    A point is log shares, part-worths and nothing's worth, how classes deviate from these, and item effects.
+    """
+    classes, offers = problem.classes, counts.assortments
+    shares = np.exp(point[:classes]) / np.exp(point[:classes]).sum()
+    common, own, effects = point[classes:][:4], point[classes + 4 : -8], point[-8:]
+    rows = common + (own.reshape(classes, 4) if classes > 1 else np.zeros((1, 4)))
+    utility = np.array([[*(table.matrix @ row[:3] + effects), row[3]] for row in rows])
+    total = float(np.log(shares).sum())
+    everything = [(list(range(9)), np.full(9, 0.1))]
+    for number in range(offers.n_offers):
+        place = slice(offers.indptr[number], offers.indptr[number + 1])
+        everything.append((offers.members[place].tolist(), counts.tallies[place]))
+    for members, tallies in everything:
+        chances = np.exp(utility[:, members])
+        total += float(tallies @ np.log(shares @ (chances / chances.sum(axis=1, keepdims=True))))
+    return total - 0.5 * float(precision @ point**2)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("classes", [1, 3])
+def test_cost_and_slope_are_those_of_plain_sums(classes: int) -> None:
+    table, random = a_table(0), np.random.default_rng(1)
+    counts = a_market(worths(table, [1.0, 0.5, -0.5], 0.3, 2), 3, 400)
+    problem = _Problem(counts, table, classes, 0.1)
+    point, precision = random.normal(size=problem.size), problem.precision(np.array([0.5, 2.0, 0.7, 0.25]))
+    where = {"precision": precision, "base": np.zeros(problem.size), "scale": np.eye(problem.size)}
+    value, slope = problem.cost(point, **where)
+    assert -value == pytest.approx(height(problem, point, counts, table, precision), rel=1e-9)
+    for place in range(problem.size):
+        step = np.zeros(problem.size)
+        step[place] = 1e-5
+        numeric = (problem.cost(point + step, **where)[0] - problem.cost(point - step, **where)[0]) / 2e-5
+        assert slope[place] == pytest.approx(numeric, rel=1e-4, abs=1e-4)
+    scale = random.normal(size=(problem.size, problem.size))
+    moved, turned = problem.cost(np.zeros(problem.size), precision, point, scale)
+    assert moved == pytest.approx(value)
+    assert turned == pytest.approx(slope @ scale)
+
+
+def test_variances_are_mackays_of_the_laplace_approximation() -> None:
+    table = a_table(0)
+    counts = a_market(worths(table, [1.0, 0.5, -0.5], 0.3, 2), 3, 400)
+    problem, variances = _Problem(counts, table, 1, 0.1), np.array([0.5, 2.0, 1.0, 0.25])
+    point = np.random.default_rng(4).normal(size=problem.size)
+    point[0] = 0.0
+    whole = {"base": np.zeros(problem.size), "scale": np.eye(problem.size), "precision": problem.precision(variances)}
+    slopes = []
+    for place in range(1, problem.size):  # second derivatives, from slopes
+        step = np.zeros(problem.size)
+        step[place] = 1e-5
+        slopes.append((problem.cost(point + step, **whole)[1] - problem.cost(point - step, **whole)[1])[1:] / 2e-5)
+    spread = np.diag(np.linalg.inv(np.array(slopes)))
+    kinds = np.array([0, 0, 0, 1] + 8 * [3])
+    wanted = []
+    for kind in range(4):
+        effective = (1.0 - spread[kinds == kind] / variances[kind]).sum()
+        wanted.append(((point[1:][kinds == kind] ** 2).sum() + 0.25) / (effective + 1.0))
+    assert problem.next_variances(point, variances) == pytest.approx(wanted, rel=1e-4)
+
+
+def test_part_worths_of_a_large_market_are_found() -> None:
+    table = a_table(0)
+    truth = worths(table, [1.0, 0.8, -0.8], 0.0, 2)
+    fit = fit_attribute_logit(a_market(truth, 3, 40_000), table)
+    assert fit.attraction[0] == pytest.approx(truth / truth.sum(), abs=0.01)
+    size, brand_a, brand_b = fit.part_worths[0]
+    assert (size, brand_a - brand_b) == pytest.approx((1.0, 1.6), abs=0.15)
+    assert fit.converged
+
+
+def test_attributes_help_where_items_have_few_choices() -> None:
+    table = a_table(1)
+    truth = worths(table, [1.0, 0.5, -0.5], 0.2, 5)
+    counts = a_market(truth, 6, 100)
+    shuffled = Attributes(ITEMS, {name: [v[(3 * k + 1) % 8] for k in range(8)] for name, v in table.columns.items()})
+    known, wrong = (fit_attribute_logit(counts, one).attraction[0] for one in (table, shuffled))
+    own, other, none = (
+        np.abs(row - truth / truth.sum()).sum() for row in (known, wrong, fit_shrunk_logit(counts).attraction)
+    )
+    assert own < 0.8 * none
+    assert own < 0.8 * other
+    assert other < 1.1 * none
+
+
+def test_two_tastes_are_told_apart_and_a_fit_goes_on_where_it_was() -> None:
+    table = a_table(2)
+    truth = np.array([worths(table, [2.0, 0.5, -0.5], 0.2, 5), worths(table, [-2.0, -0.5, 0.5], 0.2, 5)])
+    counts = a_market(truth, 6, 20_000)
+    one, two = (fit_attribute_logit(counts, table, classes) for classes in (1, 2))
+    assert two.log_likelihood > one.log_likelihood + 50.0
+    assert np.sign(two.part_worths[:, 0]).sum() == 0
+    again = fit_attribute_logit(counts, table, 2, start=two)
+    assert again.log_likelihood == pytest.approx(two.log_likelihood, abs=1.0)
+    assert again.iterations < two.iterations
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[ChoiceCounts, Attributes, Any]:
+    table = a_table(1)
+    counts = a_market(worths(table, [1.5, 0.8, -0.8], 0.1, 5), 6, 600)
+    return counts, table, rs.estimate(counts, attributes=table)
+
+
+@compiled_only
+@pytest.mark.slow
+def test_guides_with_attributes_are_weighed_and_the_chain_is_not(fitted: tuple[ChoiceCounts, Attributes, Any]) -> None:
+    _, table, fit = fitted
+    names = [guide.name for guide in guides_with_attributes(table)]
+    assert CHAIN.name not in names
+    assert names[:3] == ["logit with attributes", "3 classes with attributes", "6 classes with attributes"]
+    told = fit.model.about["prediction"]
+    assert "logit with attributes" in told["held_out_log_likelihood"]
+    assert CHAIN.name not in told["held_out_log_likelihood"]
+    assert told["weights"]["logit with attributes"] > 0.1
+    assert LOGIT.name not in told["weights"]  # of the same family, and behind
+    stack = fit.details.stack
+    assert stack.logit_weight == pytest.approx(told["weights"]["logit with attributes"], abs=1e-4)
+
+
+@compiled_only
+@pytest.mark.slow
+def test_a_fitted_model_takes_new_items_and_is_refitted_from_its_file(
+    fitted: tuple[ChoiceCounts, Attributes, Any], tmp_path: Path
+) -> None:
+    counts, table, fit = fitted
+    rows = {"good": {"size": 1.5, "brand": "A"}, "bad": {"size": -1.5, "brand": "B"}}
+    shares = fit.model.with_items(rows).predict(("good", "bad", "nothing"))
+    assert shares["good"] > 5 * shares["bad"]
+    fit.model.save(tmp_path / "model.json")
+    again = rs.load_model(tmp_path / "model.json")
+    assert again.with_items(rows).predict(("good", "bad", "nothing")) == pytest.approx(shares, abs=1e-9)
+    saved = saved_fit(again)
+    assert saved is not None
+    assert saved.stack is not None
+    assert [one.guide.name for one in saved.stack.guides] == [one.guide.name for one in fit.details.stack.guides]
+    many = rs.Bootstrap(counts, "max-entropy", 2, model=again)
+    low, high = (many.predict(("a", "b", "nothing"))["a"][k] for k in (1, 2))
+    assert low < fit.model.predict(("a", "b", "nothing"))["a"] < high
+    assert saved.stack.guides[0].guide.attributes is not None
+    assert table.items == saved.stack.guides[0].guide.attributes.items
+
+
+@pytest.mark.quick
+def test_what_attributes_do_not_go_with() -> None:
+    table = a_table(0)
+    counts = a_market(worths(table, [1.0, 0.5, -0.5], 0.3, 2), 3, 200)
+    with pytest.raises(ValueError, match=r"'nearest' has no setting 'attributes'"):
+        rs.estimate(counts, method="nearest", attributes=table)
+    with pytest.raises(ValueError, match=r"Attributes need the prior 'held-out'"):
+        rs.estimate(counts, method="max-entropy", prior="default", attributes=table)
+    few = Attributes(ITEMS[:7], {"size": [1, 2, 3, 4, 5, 6, 7]})
+    with pytest.raises(ValueError, match=r"no row for 'h', which was offered: add one"):
+        rs.estimate(counts, attributes=few)
+    levels = Assortments([("a @ 1.00", "b"), ("a @ 2.00", "b")], order=[("a @ 1.00", "a @ 2.00")])
+    with pytest.raises(ValueError, match=r"Attributes do not work with an order of the items, such as price levels"):
+        rs.estimate(ChoiceCounts(levels, [1, 1, 1, 1]), attributes=table)
+    with pytest.raises(ValueError, match=r"Attributes are not supported for many markets yet"):
+        rs.estimate_many([], by=["store"], method=rs.methods.MaxEntropy(attributes=table), out="never")

@@ -1,0 +1,197 @@
+"""Items that were never offered: the extended model against all rankings, and what is said of them."""
+
+from itertools import combinations, permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import naive
+import rankstream as rs
+from rankstream import Assortments, EntropyModel
+from rankstream._core.types import Vec
+from rankstream.data.attributes import Attributes
+from rankstream.decide import best_offer
+from rankstream.models.answers import prediction_to_json
+from rankstream.models.entropy.extension import Extension, explain_worths
+from rankstream.models.entropy.ranking_laws import plackett_luce
+from strategies import compiled_only
+
+ITEMS = ("tea", "pie", "cake", "rum", "nothing")
+SIZES = {"tea": 1.0, "pie": 2.0, "cake": 4.0, "rum": 3.0}
+NEW = {"gin": {"size": 5.0}, "bun": {"size": 1.5}}
+OFFERS = (("tea", "pie", "nothing"), ("tea", "cake", "rum", "nothing"), ("pie", "rum", "nothing"), ("cake", "nothing"))
+
+
+def a_model(seed: int) -> EntropyModel:
+    random, offers = np.random.default_rng(seed), Assortments(OFFERS, ITEMS)
+    prior = plackett_luce(ITEMS, np.exp(random.normal(size=(3, 5))), random.dirichlet(np.ones(3)))
+    table = Attributes(tuple(SIZES), {"size": list(SIZES.values())})
+    extension = Extension(table, random.normal(size=3), random.normal(size=(3, 1)))
+    return EntropyModel(prior, offers, 2.0 * random.normal(size=offers.n_coordinates), extension)
+
+
+def every_offer(items: tuple[Any, ...]) -> Assortments:
+    return Assortments([s for size in range(1, len(items) + 1) for s in combinations(items, size)], items)
+
+
+def worths(model: EntropyModel) -> Vec:
+    """What the classes say of old and of new items, number by number."""
+    assert model.extension is not None
+    mean, spread = np.mean(list(SIZES.values())), np.std(list(SIZES.values()))
+    rows = []
+    for number, row in enumerate(model.prior.attraction):
+        level = np.mean(row[:4]) * np.exp(model.extension.level[number])
+        slope = model.extension.part_worths[number, 0]
+        rows.append([*row, *(level * np.exp(slope * (new["size"] - mean) / spread) for new in NEW.values())])
+    return np.array(rows)
+
+
+def conditional(model: EntropyModel) -> dict[tuple[int, ...], float]:
+    """The law of all rankings of old and new items: that of the old ones, and new ones placed by the base law."""
+    offers, weights, table = model.assortments, model.prior.class_weights, worths(model)
+    whole = {r: naive.prior_probability(model.prior, list(r)) for r in permutations(range(5))}
+    tilted = {r: g * np.exp(-model.duals @ naive.vertex(offers, list(r))) for r, g in whole.items()}
+    total = sum(tilted.values())
+    law = {}
+    for ranking in permutations(range(7)):
+        old = tuple(item for item in ranking if item < 5)
+        chances = [naive.plackett_luce_probability(row / row.sum(), list(ranking)) for row in table]
+        law[ranking] = float(tilted[old] / total * (weights @ chances) / whole[old])
+    return law
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_new_items_are_placed_by_the_base_law_given_all_choices(seed: int) -> None:
+    model = a_model(seed)
+    wide, law = model.with_items(NEW), conditional(model)
+    assert sum(law.values()) == pytest.approx(1.0, abs=1e-12)
+    offers = every_offer(wide.items)
+    shares = np.zeros(offers.n_coordinates)
+    for ranking, chance in law.items():
+        shares += chance * offers.vertex(ranking)
+    assert wide.probabilities(offers) == pytest.approx(shares, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_said_of_other_items_stays_the_same(seed: int) -> None:
+    model, old = a_model(seed), every_offer(ITEMS)
+    wide = model.with_items(NEW)
+    assert wide.items == (*ITEMS, "gin", "bun")
+    assert wide.no_choice == model.no_choice == "nothing"
+    assert wide.probabilities(old) == pytest.approx(model.probabilities(old), abs=1e-9)
+    programs = [one.program() for one in (model, wide)]
+    before, after = (lattice.evaluate(duals)[0] for lattice, duals in programs)
+    assert after == pytest.approx(before, abs=1e-10)  # the same normaliser
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_extended_model_is_regular(seed: int) -> None:
+    wide = a_model(seed).with_items(NEW)
+    shares = {offer: wide.predict(offer, forced=True) for offer in every_offer(wide.items).offers}
+    for offer, predicted in shares.items():
+        for more in set(wide.items) - set(offer):
+            larger = tuple(item for item in wide.items if item in {*offer, more})
+            assert all(shares[larger][item] <= share + 1e-9 for item, share in predicted.items())
+
+
+def test_items_can_be_added_one_after_the_other_and_survive_a_file(tmp_path: Path) -> None:
+    model = a_model(5)
+    wide, offers = model.with_items(NEW), every_offer((*ITEMS, *NEW))
+    steps = model.with_items({"gin": NEW["gin"]}).with_items({"bun": NEW["bun"]})
+    assert steps.probabilities(offers) == pytest.approx(wide.probabilities(offers), abs=1e-9)
+    model.save(tmp_path / "model.json")
+    wide.save(tmp_path / "wide.json")
+    again = rs.load_model(tmp_path / "model.json").with_items(NEW)
+    loaded = rs.load_model(tmp_path / "wide.json")
+    for other in (again, loaded):
+        assert other.probabilities(offers) == pytest.approx(wide.probabilities(offers), abs=1e-9)
+        assert other.never_offered == ("gin", "bun")
+        assert other.about["item_notes"] == wide.about["item_notes"]
+    assert loaded.with_items({"jam": {"size": 2.0}}).never_offered == ("gin", "bun", "jam")
+
+
+def test_answers_say_what_was_never_offered() -> None:
+    model = a_model(0)
+    wide = model.with_items({"gin": {"size": 5.0}})
+    content = prediction_to_json(wide, ("gin", "nothing"), wide.predict(("gin", "nothing")))
+    assert content["warnings"] == ["Never offered, so predicted by their attributes alone: gin."]
+    assert prediction_to_json(model, ("tea",), model.predict(("tea",)))["warnings"] == []
+    assert repr(wide) == "EntropyModel(6 items, 1 of them never offered, fitted to 4 offers)"
+    assert repr(model) == "EntropyModel(5 items, fitted to 4 offers)"
+
+
+def test_levels_that_no_item_has_are_named() -> None:
+    table = Attributes(("tea", "pie", "cake", "rum"), {"brand": ["A", "A", "B", "B"]})
+    model = a_model(0)
+    extension = Extension(table, np.zeros(3), np.ones((3, 2)))
+    wide = EntropyModel(model.prior, model.assortments, model.duals, extension).with_items({"gin": {"brand": "Z"}})
+    assert wide.about["item_notes"][1] == "No item of the fit has the brand 'Z' of 'gin': it counts as average."
+    average = model.prior.attraction[:, :4].mean(axis=1)
+    assert wide.prior.attraction[:, 5] / wide.prior.attraction[:, 0] == pytest.approx(
+        average / model.prior.attraction[:, 0]
+    )
+
+
+def test_errors_of_new_items() -> None:
+    model = a_model(0)
+    with pytest.raises(ValueError, match=r"already has the item 'tea': give new items only"):
+        model.with_items({"tea": {"size": 1.0}})
+    with pytest.raises(ValueError, match=r"cannot take new items: fit it by maximum entropy with attributes"):
+        EntropyModel(model.prior, model.assortments, model.duals).with_items(NEW)
+    with pytest.raises(ValueError, match=r"cannot take new items"):
+        model.to_rankings(10).with_items(NEW)
+    counts = rs.ChoiceCounts(model.assortments, np.ones(model.duals.size))
+    with pytest.raises(ValueError, match=r"no intervals for items that were never offered"):
+        rs.Bootstrap(counts, model=model.with_items(NEW), replicates=2)
+
+
+def regression(logs: Vec, sizes: Vec, ridge: float) -> tuple[float, float]:
+    """Level and slope of a ridge regression with a free level, by least squares with one more row."""
+    x = (sizes - sizes.mean()) / sizes.std()
+    system = np.vstack([np.column_stack([np.ones_like(x), x]), [0.0, np.sqrt(ridge)]])
+    level, slope = np.linalg.lstsq(system, np.append(logs, 0.0))[0]
+    return float(level), float(slope)
+
+
+def test_classes_without_attributes_are_explained_by_ridge_regression() -> None:
+    random, sizes = np.random.default_rng(3), np.array([1.0, 2.0, 4.0, 3.0, 7.0, 5.0])
+    items = tuple("abcdef")
+    table = Attributes(items, {"size": sizes.tolist()})
+    for slope in (1.0, 0.0):
+        logs = slope * (sizes - sizes.mean()) / sizes.std() + 0.3 * random.normal(size=6)
+        law = plackett_luce((*items, "nothing"), [*np.exp(logs), 3.0])
+        level, part_worths = explain_worths(law, table, None)
+        logs -= np.log(np.exp(logs).mean())
+        answers: dict[float, float] = {}
+        for ridge in (*np.geomspace(0.1, 1000.0, 9), 1e9):
+            cost = 0.0
+            x = (sizes - sizes.mean()) / sizes.std()
+            for left in range(6):  # leave an item out, in the scale of all items
+                rest = np.delete(np.arange(6), left)
+                rows = np.column_stack([np.ones(5), x[rest]])
+                fit = np.linalg.solve(rows.T @ rows + np.diag([0.0, ridge]), rows.T @ logs[rest])
+                cost += (logs[left] - fit @ [1.0, x[left]]) ** 2
+            answers[ridge] = cost
+        best = regression(logs, sizes, min(answers, key=lambda ridge: answers[ridge]))
+        assert (level[0], part_worths[0, 0]) == pytest.approx(best, abs=1e-9)
+        assert (abs(part_worths[0, 0]) > 0.5) == (slope > 0)
+
+
+@compiled_only
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_offer_with_candidates_is_that_of_brute_force(seed: int) -> None:
+    wide = a_model(seed).with_items(NEW)
+    margins = dict(zip(wide.items, (1.0, 2.0, 1.5, 3.0, 0.0, 4.0, 2.5), strict=True))
+    others = [item for item in wide.items if item != "nothing"]
+    values: dict[tuple[Any, ...], float] = {}
+    for size in range(4):
+        for offer in combinations(others, size):
+            if not {"gin", "bun"} <= set(offer):  # at most one of the candidates
+                shares = wide.predict((*offer, "nothing"))
+                values[offer] = sum(margins[item] * share for item, share in shares.items())
+    found = best_offer(wide, margins, at_most=3, excludes=[("gin", "bun")])
+    assert found.value == pytest.approx(max(values.values()), abs=1e-9)
+    assert found.offer == max(values, key=lambda offer: values[offer])
+    assert found.proven
