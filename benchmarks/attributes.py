@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from rankstream.models.entropy.extension import explain_worths
 
 import rankstream as rs
 from rankstream import Assortments, ChoiceCounts, EntropyModel
 from rankstream._core.types import Vec
-from rankstream.models.entropy.extension import explain_worths
 from rankstream.models.parametric.latent_class import mixed_shares
 
 N_ITEMS, N_OFFERS, N_TEST, MAX_SIZE = 12, 40, 100, 5

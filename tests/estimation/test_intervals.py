@@ -19,9 +19,9 @@ from rankstream.models.entropy.ensemble import fit_quick_stack
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.models.files import load_model
 from rankstream.models.lifts import chains_of
+from rankstream.models.parametric.attribute_logit import fit_attribute_logit
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
-from rankstream.models.parametric.price_logit import fit_priced_class
 
 OFFERS = Assortments([("tea", "pie", "no"), ("tea", "no"), ("cake", "pie", "no")])
 METHODS: tuple[Method, ...] = (MaxEntropy(prior="default"), Nearest(), Logit())
@@ -198,8 +198,8 @@ def test_notes_of_an_older_version_are_read() -> None:
 
 def test_a_logit_with_a_price_begins_where_it_ended() -> None:
     counts = at_prices()
-    cold = fit_priced_class(counts, classes=2, tolerance=1e-11)
-    warm = fit_priced_class(counts, tolerance=1e-11, start=cold.falling(chains_of(counts.assortments)))
+    cold = fit_attribute_logit(counts, classes=2, tolerance=1e-11)
+    warm = fit_attribute_logit(counts, tolerance=1e-11, start=cold.falling(chains_of(counts.assortments)))
     assert warm.slopes == pytest.approx(cold.slopes, rel=1e-3)
     assert warm.log_likelihood == pytest.approx(cold.log_likelihood, abs=1e-3)
     assert warm.iterations < 0.3 * cold.iterations

@@ -10,10 +10,10 @@ from rankstream import Assortments, EntropyModel, PriceLevels, RankingModel
 from rankstream._core.types import Label
 from rankstream.models.entropy.ranking_laws import plackett_luce
 from rankstream.models.lifts import chains_of, lift
+from rankstream.models.parametric.attribute_logit import PricedModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
-from rankstream.models.parametric.price_logit import PricedModel
 
 OWN = ("tea", "pie", "cake")
 KINDS = ("rankings", "entropy", "logit", "latent", "falling", "priced", "loose", "markov")

@@ -11,9 +11,10 @@ import rankstream as rs
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.data.attributes import Attributes
-from rankstream.models.entropy.guides import CHAIN, LOGIT, guides_with_attributes
+from rankstream.models.entropy.guides import CHAIN, LOGIT, with_attributes
+from rankstream.models.entropy.new_items import explain_worths
 from rankstream.models.entropy.saved_fit import saved_fit
-from rankstream.models.parametric.attribute_logit import _Problem, fit_attribute_logit
+from rankstream.models.parametric.attribute_logit import AttributeProblem, fit_attribute_logit
 from rankstream.models.parametric.mnl import fit_shrunk_logit
 from strategies import compiled_only
 
@@ -45,7 +46,7 @@ def worths(table: Attributes, part_worths: Any, effect: float, seed: int) -> Vec
     return worth
 
 
-def height(problem: _Problem, point: Vec, counts: ChoiceCounts, table: Attributes, precision: Vec) -> float:
+def height(problem: AttributeProblem, point: Vec, counts: ChoiceCounts, table: Attributes, precision: Vec) -> float:
     """The log of posterior density, choice by choice.
 
     A point is log shares, part-worths and nothing's worth, how classes deviate from these, and item effects.
@@ -71,8 +72,8 @@ def height(problem: _Problem, point: Vec, counts: ChoiceCounts, table: Attribute
 def test_cost_and_slope_are_those_of_plain_sums(classes: int) -> None:
     table, random = a_table(0), np.random.default_rng(1)
     counts = a_market(worths(table, [1.0, 0.5, -0.5], 0.3, 2), 3, 400)
-    problem = _Problem(counts, table, classes, 0.1)
-    point, precision = random.normal(size=problem.size), problem.precision(np.array([0.5, 2.0, 0.7, 0.25]))
+    problem = AttributeProblem(counts, table, classes, 0.1)
+    point, precision = random.normal(size=problem.size), problem.precision(np.array([0.5, 2.0, 9.0, 0.7, 0.25]))
     where = {"precision": precision, "base": np.zeros(problem.size), "scale": np.eye(problem.size)}
     value, slope = problem.cost(point, **where)
     assert -value == pytest.approx(height(problem, point, counts, table, precision), rel=1e-9)
@@ -90,7 +91,7 @@ def test_cost_and_slope_are_those_of_plain_sums(classes: int) -> None:
 def test_variances_are_mackays_of_the_laplace_approximation() -> None:
     table = a_table(0)
     counts = a_market(worths(table, [1.0, 0.5, -0.5], 0.3, 2), 3, 400)
-    problem, variances = _Problem(counts, table, 1, 0.1), np.array([0.5, 2.0, 1.0, 0.25])
+    problem, variances = AttributeProblem(counts, table, 1, 0.1), np.array([0.5, 2.0, 9.0, 1.0, 0.25])
     point = np.random.default_rng(4).normal(size=problem.size)
     point[0] = 0.0
     whole = {"base": np.zeros(problem.size), "scale": np.eye(problem.size), "precision": problem.precision(variances)}
@@ -100,9 +101,9 @@ def test_variances_are_mackays_of_the_laplace_approximation() -> None:
         step[place] = 1e-5
         slopes.append((problem.cost(point + step, **whole)[1] - problem.cost(point - step, **whole)[1])[1:] / 2e-5)
     spread = np.diag(np.linalg.inv(np.array(slopes)))
-    kinds = np.array([0, 0, 0, 1] + 8 * [3])
+    kinds = np.array([0, 0, 0, 1] + 8 * [4])
     wanted = []
-    for kind in range(4):
+    for kind in range(5):
         effective = (1.0 - spread[kinds == kind] / variances[kind]).sum()
         wanted.append(((point[1:][kinds == kind] ** 2).sum() + 0.25) / (effective + 1.0))
     assert problem.next_variances(point, variances) == pytest.approx(wanted, rel=1e-4)
@@ -111,9 +112,9 @@ def test_variances_are_mackays_of_the_laplace_approximation() -> None:
 def test_part_worths_of_a_large_market_are_found() -> None:
     table = a_table(0)
     truth = worths(table, [1.0, 0.8, -0.8], 0.0, 2)
-    fit = fit_attribute_logit(a_market(truth, 3, 40_000), table)
+    fit = fit_attribute_logit(a_market(truth, 3, 40_000), table, classes=1)
     assert fit.attraction[0] == pytest.approx(truth / truth.sum(), abs=0.01)
-    size, brand_a, brand_b = fit.part_worths[0]
+    size, brand_a, brand_b = explain_worths(fit.attraction[:, :8], np.ones(1), table.matrix)[1][0]
     assert (size, brand_a - brand_b) == pytest.approx((1.0, 1.6), abs=0.15)
     assert fit.converged
 
@@ -123,7 +124,7 @@ def test_attributes_help_where_items_have_few_choices() -> None:
     truth = worths(table, [1.0, 0.5, -0.5], 0.2, 5)
     counts = a_market(truth, 6, 100)
     shuffled = Attributes(ITEMS, {name: [v[(3 * k + 1) % 8] for k in range(8)] for name, v in table.columns.items()})
-    known, wrong = (fit_attribute_logit(counts, one).attraction[0] for one in (table, shuffled))
+    known, wrong = (fit_attribute_logit(counts, one, classes=1).attraction[0] for one in (table, shuffled))
     own, other, none = (
         np.abs(row - truth / truth.sum()).sum() for row in (known, wrong, fit_shrunk_logit(counts).attraction)
     )
@@ -136,10 +137,11 @@ def test_two_tastes_are_told_apart_and_a_fit_goes_on_where_it_was() -> None:
     table = a_table(2)
     truth = np.array([worths(table, [2.0, 0.5, -0.5], 0.2, 5), worths(table, [-2.0, -0.5, 0.5], 0.2, 5)])
     counts = a_market(truth, 6, 20_000)
-    one, two = (fit_attribute_logit(counts, table, classes) for classes in (1, 2))
+    one, two = (fit_attribute_logit(counts, table, classes=classes) for classes in (1, 2))
     assert two.log_likelihood > one.log_likelihood + 50.0
-    assert np.sign(two.part_worths[:, 0]).sum() == 0
-    again = fit_attribute_logit(counts, table, 2, start=two)
+    part_worths = explain_worths(two.attraction[:, :8], two.mixture, table.matrix)[1]
+    assert np.sign(part_worths[:, 0]).sum() == 0
+    again = fit_attribute_logit(counts, table, start=two)
     assert again.log_likelihood == pytest.approx(two.log_likelihood, abs=1.0)
     assert again.iterations < two.iterations
 
@@ -155,7 +157,7 @@ def fitted() -> tuple[ChoiceCounts, Attributes, Any]:
 @pytest.mark.slow
 def test_guides_with_attributes_are_weighed_and_the_chain_is_not(fitted: tuple[ChoiceCounts, Attributes, Any]) -> None:
     _, table, fit = fitted
-    names = [guide.name for guide in guides_with_attributes(table)]
+    names = [guide.name for guide in with_attributes(table)]
     assert CHAIN.name not in names
     assert names[:3] == ["logit with attributes", "3 classes with attributes", "6 classes with attributes"]
     told = fit.model.about["prediction"]

@@ -14,7 +14,7 @@ from rankstream._core.types import Vec
 from rankstream.data.attributes import Attributes
 from rankstream.decide import best_offer
 from rankstream.models.answers import prediction_to_json
-from rankstream.models.entropy.extension import Extension, explain_worths
+from rankstream.models.entropy.new_items import explain_worths
 from rankstream.models.entropy.ranking_laws import plackett_luce
 from strategies import compiled_only
 
@@ -28,8 +28,7 @@ def a_model(seed: int) -> EntropyModel:
     random, offers = np.random.default_rng(seed), Assortments(OFFERS, ITEMS)
     prior = plackett_luce(ITEMS, np.exp(random.normal(size=(3, 5))), random.dirichlet(np.ones(3)))
     table = Attributes(tuple(SIZES), {"size": list(SIZES.values())})
-    extension = Extension(table, random.normal(size=3), random.normal(size=(3, 1)))
-    return EntropyModel(prior, offers, 2.0 * random.normal(size=offers.n_coordinates), extension)
+    return EntropyModel(prior, offers, 2.0 * random.normal(size=offers.n_coordinates), table)
 
 
 def every_offer(items: tuple[Any, ...]) -> Assortments:
@@ -38,13 +37,13 @@ def every_offer(items: tuple[Any, ...]) -> Assortments:
 
 def worths(model: EntropyModel) -> Vec:
     """What the classes say of old and of new items, number by number."""
-    assert model.extension is not None
-    mean, spread = np.mean(list(SIZES.values())), np.std(list(SIZES.values()))
+    sizes = np.array(list(SIZES.values()))
+    coded = (sizes - sizes.mean()) / sizes.std()
+    levels, slopes = explain_worths(model.prior.attraction[:, :4], model.prior.class_weights, coded[:, np.newaxis])
     rows = []
-    for number, row in enumerate(model.prior.attraction):
-        level = np.mean(row[:4]) * np.exp(model.extension.level[number])
-        slope = model.extension.part_worths[number, 0]
-        rows.append([*row, *(level * np.exp(slope * (new["size"] - mean) / spread) for new in NEW.values())])
+    for row, level, slope in zip(model.prior.attraction, levels, slopes[:, 0], strict=True):
+        new = [np.exp(level + slope * (one["size"] - sizes.mean()) / sizes.std()) for one in NEW.values()]
+        rows.append([*row, *new])
     return np.array(rows)
 
 
@@ -125,10 +124,9 @@ def test_answers_say_what_was_never_offered() -> None:
 def test_levels_that_no_item_has_are_named() -> None:
     table = Attributes(("tea", "pie", "cake", "rum"), {"brand": ["A", "A", "B", "B"]})
     model = a_model(0)
-    extension = Extension(table, np.zeros(3), np.ones((3, 2)))
-    wide = EntropyModel(model.prior, model.assortments, model.duals, extension).with_items({"gin": {"brand": "Z"}})
+    wide = EntropyModel(model.prior, model.assortments, model.duals, table).with_items({"gin": {"brand": "Z"}})
     assert wide.about["item_notes"][1] == "No item of the fit has the brand 'Z' of 'gin': it counts as average."
-    average = model.prior.attraction[:, :4].mean(axis=1)
+    average = np.exp(np.log(model.prior.attraction[:, :4]).mean(axis=1))
     assert wide.prior.attraction[:, 5] / wide.prior.attraction[:, 0] == pytest.approx(
         average / model.prior.attraction[:, 0]
     )
@@ -155,15 +153,12 @@ def regression(logs: Vec, sizes: Vec, ridge: float) -> tuple[float, float]:
     return float(level), float(slope)
 
 
-def test_classes_without_attributes_are_explained_by_ridge_regression() -> None:
+def test_worths_are_explained_by_the_ridge_that_predicts_items_left_out() -> None:
     random, sizes = np.random.default_rng(3), np.array([1.0, 2.0, 4.0, 3.0, 7.0, 5.0])
-    items = tuple("abcdef")
-    table = Attributes(items, {"size": sizes.tolist()})
+    table = Attributes(tuple("abcdef"), {"size": sizes.tolist()})
     for slope in (1.0, 0.0):
         logs = slope * (sizes - sizes.mean()) / sizes.std() + 0.3 * random.normal(size=6)
-        law = plackett_luce((*items, "nothing"), [*np.exp(logs), 3.0])
-        level, part_worths = explain_worths(law, table, None)
-        logs -= np.log(np.exp(logs).mean())
+        level, part_worths = explain_worths(np.exp(logs)[np.newaxis], np.ones(1), table.matrix)
         answers: dict[float, float] = {}
         for ridge in (*np.geomspace(0.1, 1000.0, 9), 1e9):
             cost = 0.0

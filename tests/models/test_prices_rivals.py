@@ -18,12 +18,12 @@ from rankstream.estimation.methods import METHODS, WITH_PRICES, PricedClasses, m
 from rankstream.evaluate.compare import MODELS, names_for
 from rankstream.evaluate.compare import PRICED as PRICED_NAMES
 from rankstream.models.lifts import chains_of
-from rankstream.models.parametric.price_logit import PricedModel, PricedProblem, fit_priced_class
+from rankstream.models.parametric.attribute_logit import AttributeProblem, PricedModel, fit_attribute_logit
 
 LEVELS = PriceLevels({"tea": [3, 3.5, 4], "pie": [2, 3, 5]})
 OFFERS = [LEVELS.offer({"tea": tea, "pie": pie, "no": None}) for tea in (3, 3.5, 4) for pie in (2, 3, 5)]
 PRICED = Assortments(OFFERS, [*LEVELS.labels, "no"], LEVELS.order)
-fit_priced_logit = partial(fit_priced_class, classes=1)
+fit_priced_logit = partial(fit_attribute_logit, classes=1)
 
 
 def shares_of(constants: dict[str, float], slope: float, offers: Assortments = PRICED) -> Vec:
@@ -61,23 +61,26 @@ def test_attractions_that_are_far_apart_do_not_overflow() -> None:
 
 def test_classes_with_a_price_come_back_from_their_mixture() -> None:
     counts = ChoiceCounts(PRICED, np.round(1e6 * (0.7 * FIRST + 0.3 * SECOND)))
-    one, two = fit_priced_logit(counts), fit_priced_class(counts, classes=2, tolerance=1e-13, max_rounds=2000)
+    one, two = fit_priced_logit(counts), fit_attribute_logit(counts, classes=2, tolerance=1e-13, max_rounds=2000)
     assert two.log_likelihood > one.log_likelihood
     assert two.probabilities(PRICED) == pytest.approx(0.7 * FIRST + 0.3 * SECOND, abs=1e-3)
     fewer = ChoiceCounts(PRICED, np.round(1e4 * (0.7 * FIRST + 0.3 * SECOND)))
-    assert fit_priced_class(fewer, tried=(1, 2)).n_classes == 2
+    assert fit_attribute_logit(fewer, tried=(1, 2)).n_classes == 2
     with pytest.raises(ValueError, match="no number of classes to try"):
-        fit_priced_class(fewer, tried=())
+        fit_attribute_logit(fewer, tried=())
 
 
 def test_the_slope_of_the_likelihood_is_that_of_finite_differences() -> None:
     counts = ChoiceCounts(PRICED, np.random.default_rng(1).integers(0, 9, PRICED.n_coordinates))
-    model = fit_priced_class(counts, classes=2)
-    problem = PricedProblem(counts, model.owner, model.prices, 2, 0.5)
-    point = np.random.default_rng(2).normal(size=2 + 2 * 3 + 2)
-    value, slope = problem.cost(point)
-    assert slope == pytest.approx(approx_fprime(point, lambda at: problem.cost(at)[0], 1e-7), abs=1e-3)
-    far = problem.cost(1000.0 * point)[0]  # where a step may lead
+    model = fit_attribute_logit(counts, classes=2)
+    problem = AttributeProblem(counts, None, 2, 0.5)
+    assert problem.money * problem.scale == pytest.approx(model.prices)
+    point = np.random.default_rng(2).normal(size=2 + 3 * 4)  # classes, and what they have in common and apart
+    precision = problem.precision(np.array([0.5, 2.0, 0.7, 0.25, 3.0]))
+    where = {"precision": precision, "base": np.zeros(point.size), "scale": np.eye(point.size)}
+    value, slope = problem.cost(point, **where)
+    assert slope == pytest.approx(approx_fprime(point, lambda at: problem.cost(at, **where)[0], 1e-7), abs=1e-3)
+    far = problem.cost(1000.0 * point, **where)[0]  # where a step may lead
     assert np.isfinite(far)
     assert far > value
 
@@ -95,7 +98,7 @@ def test_it_answers_at_prices_that_are_no_levels() -> None:
 
 
 def test_its_rankings_and_its_falling_twin_keep_the_order() -> None:
-    model = fit_priced_class(ChoiceCounts(PRICED, np.round(1e4 * (0.5 * FIRST + 0.5 * SECOND))), classes=2)
+    model = fit_attribute_logit(ChoiceCounts(PRICED, np.round(1e4 * (0.5 * FIRST + 0.5 * SECOND))), classes=2)
     drawn = model.to_rankings(4000, seed=3)
     assert PRICED.precedence.respects(drawn.orders).all()
     assert drawn.probabilities(PRICED) == pytest.approx(model.probabilities(PRICED), abs=0.03)
@@ -107,7 +110,7 @@ def test_its_rankings_and_its_falling_twin_keep_the_order() -> None:
 
 
 def test_files_and_names(tmp_path: Path) -> None:
-    model = fit_priced_class(ChoiceCounts(PRICED, np.round(1e3 * FIRST)), classes=2)
+    model = fit_attribute_logit(ChoiceCounts(PRICED, np.round(1e3 * FIRST)), classes=2)
     model.save(tmp_path / "model.json")
     same = load_model(tmp_path / "model.json")
     assert isinstance(same, PricedModel)

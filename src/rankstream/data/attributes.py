@@ -25,70 +25,54 @@ class Attributes:
     """A table of items with columns of numbers or words; the outside option, such as "nothing", has no row.
 
     For a fit, numbers are standardised, and each word of a column is a level. Items that differ in no column are
-    allowed: their own choices tell them apart.
+    allowed: their own choices tell them apart. ``columns`` has the values of each column, in the order of the items.
 
-    Parameters
-    ----------
-    items : items
-        One for each row.
-    columns : mapping from names to values
-        The values of each column, in the order of the items: all numbers, or all words.
-
-    Examples
-    --------
     >>> table = Attributes(["tea", "pie", "cake", "rum"], {"size": [250, 100, 150, 500]})
     >>> table.design(["rum", "nothing"])[0].round(2).tolist()
     [[1.62], [0.0]]
     """
 
-    items: tuple[Label, ...]
+    items: Sequence[Label]
     columns: Mapping[str, Sequence[Any]]
 
     def __post_init__(self) -> None:
-        items, columns = tuple(self.items), {}
+        size, columns = 0, {}
         for name, values in self.columns.items():
             numeric = any(_number(value) is not None for value in values)
-            pairs = zip(items, values, strict=True)
-            columns[str(name)] = tuple(_cell(name, item, value, numeric) for item, value in pairs)
-            if len(set(columns[str(name)])) < 2:
-                raise ValueError(f"The attribute {name!r} is the same for all {len(items)} items: remove it.")
-        object.__setattr__(self, "items", items)
+            cells = tuple(_cell(name, *pair, numeric) for pair in zip(self.items, values, strict=True))
+            if (differing := len(set(cells))) < 2:
+                raise ValueError(f"The attribute {name!r} is the same for all {len(cells)} items: remove it.")
+            columns[str(name)], size = cells, size + (1 if numeric else differing - 1)
+        object.__setattr__(self, "items", tuple(self.items))
         object.__setattr__(self, "columns", columns)
-        size = len(columns) + sum(len(levels) - 2 for levels in self._levels.values())
-        most = max(0, min(MAX_COLUMNS, len(items) - SPARE_ITEMS))
+        most = max(0, min(MAX_COLUMNS, len(self.items) - SPARE_ITEMS))
         if not 0 < size <= most:
             raise ValueError(
-                f"{len(items)} items allow 1 to {most} columns of attributes, and these have {size} (words count as "
-                "one less than they have levels): leave some out."
+                f"{len(self.items)} items allow 1 to {most} columns of attributes, and these have {size} (words count "
+                "as one less than they have levels): leave some out."
             )
 
     @cached_property
-    def _levels(self) -> dict[str, list[str]]:
-        return {name: sorted(set(v)) for name, v in self.columns.items() if isinstance(v[0], str)}
-
-    @cached_property
-    def _place(self) -> dict[str, int]:
-        return {str(item).strip(): place for place, item in enumerate(self.items)}
+    def _rows(self) -> dict[str, dict[str, Any]]:
+        names, cells = [str(item).strip() for item in self.items], zip(*self.columns.values(), strict=True)
+        return {name: dict(zip(self.columns, row, strict=True)) for name, row in zip(names, cells, strict=True)}
 
     @cached_property
     def matrix(self) -> Vec:
         """A row for each item: standardised numbers, and for each level 1 or 0 less its share of the items."""
-        cells = zip(*self.columns.values(), strict=True)
-        rows = {item: dict(zip(self.columns, row, strict=True)) for item, row in zip(self.items, cells, strict=True)}
-        return self.code(rows)[0]
+        return self.code(self._rows)[0]
 
     def among(self, items: Iterable[Label], optional: Iterable[Label] = ()) -> "Attributes":
         """Return the rows of these items alone; those that are ``optional`` may lack one."""
-        free, places = set(optional), {item: self._place.get(str(item).strip()) for item in items}
-        for item, place in places.items():
-            if place is None and item not in free:
-                raise ValueError(f"The attributes have no row for {item!r}, which was offered: add one.")
-        known = {item: place for item, place in places.items() if place is not None}
-        return Attributes(tuple(known), {name: [v[k] for k in known.values()] for name, v in self.columns.items()})
+        rows, free = {item: self._rows.get(str(item).strip()) for item in items}, set(optional)
+        if lacking := [item for item, row in rows.items() if row is None and item not in free]:
+            raise ValueError(f"The attributes have no row for {lacking[0]!r}, which was offered: add one.")
+        return read_attributes({item: row for item, row in rows.items() if row is not None})
 
     def design(self, items: Iterable[Label]) -> tuple[Vec, Mask]:
         """Return the coded rows of these items, 0 for those without a row, and which of them have one."""
-        places = np.array([self._place.get(str(item).strip(), -1) for item in items])
+        place = {name: number for number, name in enumerate(self._rows)}
+        places = np.array([place.get(str(item).strip(), -1) for item in items])
         return np.where(places[:, np.newaxis] >= 0, self.matrix[places], 0.0), places >= 0
 
     def code(self, rows: Rows) -> tuple[Vec, list[str]]:
@@ -100,14 +84,15 @@ class Attributes:
         for item, row in rows.items():
             coded: list[float] = []
             for name, values in self.columns.items():
-                levels = self._levels.get(name)
-                value: Any = _cell(name, item, row.get(name), levels is None)
-                if levels is None:
+                value: Any = _cell(name, item, row.get(name), isinstance(values[0], float))
+                if isinstance(value, float):
                     coded.append((value - float(np.mean(values))) / float(np.std(values)))
-                elif value in levels:
-                    coded += [(value == level) - values.count(level) / len(values) for level in levels]
-                else:
-                    coded += [0.0] * len(levels)
+                    continue
+                known = value in values
+                coded += [
+                    known * ((value == level) - values.count(level) / len(values)) for level in sorted(set(values))
+                ]
+                if not known:
                     sentences.append(f"No item of the fit has the {name} {value!r} of {item!r}: it counts as average.")
             numbers.append(coded)
         return np.array(numbers), sentences

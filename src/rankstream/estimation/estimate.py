@@ -10,7 +10,6 @@ from typing import Any
 
 from rankstream._core.threads import one_blas_thread
 from rankstream.data.assortments import Assortments
-from rankstream.data.attributes import Attributes
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import contradiction
 from rankstream.data.uncertain import UncertainCounts
@@ -35,7 +34,6 @@ def estimate(
     *,
     method: str | Method = "auto",
     seed: int = 0,
-    attributes: Attributes | None = None,
     **settings: Any,
 ) -> Estimate[Any]:
     """Estimate a model from counts, from frequencies, or from an iterable that yields either once a round.
@@ -59,11 +57,9 @@ def estimate(
         ``methods.Nearest(gap=1e-6)``. ``Estimate.method`` is the method used.
     seed : int
         Random seed for ties between rankings and for starting points.
-    attributes : Attributes, optional
-        Attributes of the items (``read_attributes``), for maximum entropy: they help where choices are few, and the
-        model's ``with_items`` adds items that were never offered.
     **settings
-        Settings of a method that is given by its name, such as ``gap=1e-6``.
+        Settings of a method that is given by its name, such as ``gap=1e-6``. With ``attributes`` of the items
+        (``read_attributes``), "auto" is maximum entropy, and the model's ``with_items`` adds items never offered.
 
     Examples
     --------
@@ -75,13 +71,12 @@ def estimate(
     >>> len(sparse.model.rankings), sparse.certificate.gap <= 1e-3
     (3, True)
     """
-    known = settings if attributes is None else settings | {"attributes": attributes}
     if isinstance(assortments, UncertainCounts):
         if data is not None:
             raise ValueError("Counts include their offers: give the counts alone, or assortments and data.")
-        chosen = make(method, **known)
+        chosen = make(method, **settings)
         return run_task(make_task(choices_by_em(assortments, chosen, seed), None, seed), chosen or "auto")
-    return run_task(make_task(assortments, data, seed), method, **known)
+    return run_task(make_task(assortments, data, seed), method, **settings)
 
 
 def choices_by_em(counts: UncertainCounts, chosen: Method | None, seed: int) -> ChoiceCounts:

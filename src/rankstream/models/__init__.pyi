@@ -11,10 +11,10 @@ from .entropy.ranking_laws import markov_chain as markov_chain
 from .entropy.ranking_laws import mix as mix
 from .entropy.ranking_laws import plackett_luce as plackett_luce
 from .files import load_model as load_model
+from .parametric.attribute_logit import PricedModel as PricedModel
 from .parametric.latent_class import LatentClassModel as LatentClassModel
 from .parametric.markov_chain import MarkovChainModel as MarkovChainModel
 from .parametric.mnl import LogitModel as LogitModel
-from .parametric.price_logit import PricedModel as PricedModel
 from .protocol import ChoiceModel as ChoiceModel
 from .rankings import RankingModel as RankingModel
 from .sparse import Frontier as Frontier

@@ -35,7 +35,7 @@ KINDS = {
     "markov-chain-model":
         Kind("parametric.markov_chain:MarkovChainModel", "markov-chain", "markov-chain", "a Markov chain"),
     "priced-logit-model":
-        Kind("parametric.price_logit:PricedModel", "priced-logit", "latent-class-price",
+        Kind("parametric.attribute_logit:PricedModel", "priced-logit", "latent-class-price",
              "logits with a price coefficient"),
 }  # fmt: skip
 """Every kind by its format, without "rankstream-"; a class is imported only when needed."""

@@ -17,7 +17,7 @@ from rankstream.distances import Distance
 from rankstream.models.base import finite_array
 from rankstream.models.entropy.ensemble import Stack, fit_stack
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
-from rankstream.models.entropy.guides import FittedGuide, guides_by_name
+from rankstream.models.entropy.guides import GUIDES, PRICED, FittedGuide
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import MAX_STATES
 from rankstream.models.parametric.latent_class import LatentClassModel
@@ -215,7 +215,7 @@ def _guide_content(fitted: FittedGuide) -> dict[str, Any]:
 
 
 def _guide_of(content: Mapping[str, Any], offers: Assortments) -> FittedGuide:
-    guide = guides_by_name()[content["name"]]
+    guide = {guide.name: guide for guide in (*GUIDES, *PRICED)}[content["name"]]
     if not content["models"]:  # the uniform guess
         return guide.fit(ChoiceCounts(offers))
     models = tuple(KINDS[one["format"]].from_content(one) for one in content["models"])

@@ -14,10 +14,10 @@ from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import FREE, IN, OUT, Rules
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.lifts import Chains
+from rankstream.models.parametric.attribute_logit import PricedModel
 from rankstream.models.parametric.latent_class import LatentClassModel
 from rankstream.models.parametric.markov_chain import MarkovChainModel
 from rankstream.models.parametric.mnl import LogitModel
-from rankstream.models.parametric.price_logit import PricedModel
 from rankstream.models.rankings import RankingModel
 
 

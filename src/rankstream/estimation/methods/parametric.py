@@ -10,7 +10,7 @@ from rankstream.columns.mle import MaximumLikelihood, fit_mle
 from rankstream.data.order import refuse_order
 from rankstream.estimation.model_certificate import estimate_of
 from rankstream.estimation.task import Task
-from rankstream.models.parametric import latent_class, markov_chain, mnl, price_logit
+from rankstream.models.parametric import attribute_logit, latent_class, markov_chain, mnl
 from rankstream.models.parametric.base import Fitted
 from rankstream.models.protocol import ChoiceModel
 from rankstream.oracles import Ties
@@ -114,7 +114,7 @@ class PricedLogit(_FittedMethod):
     """
 
     name: ClassVar[str] = "mnl-price"
-    function: ClassVar[Callable[..., Fitted]] = partial(price_logit.fit_priced_class, classes=1)
+    function: ClassVar[Callable[..., Fitted]] = partial(attribute_logit.fit_attribute_logit, classes=1)
     tolerance: ClassVar[str] = ""
     prices: ClassVar[bool] = True
     smoothing: float = latent_class.SMOOTHING
@@ -128,7 +128,7 @@ class PricedClasses(LatentClass):
     """
 
     name: ClassVar[str] = "latent-class-price"
-    function: ClassVar[Callable[..., Fitted]] = price_logit.fit_priced_class
+    function: ClassVar[Callable[..., Fitted]] = attribute_logit.fit_attribute_logit
     prices: ClassVar[bool] = True
     tolerance_nats: float = 1e-9
     max_rounds: int = 500

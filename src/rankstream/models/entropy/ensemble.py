@@ -9,10 +9,8 @@ import numpy as np
 
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
-from rankstream.data.attributes import Attributes
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed, restrict
-from rankstream.models.entropy.extension import Extension, explain_worths
 from rankstream.models.entropy.guides import (
     CHAIN,
     GUIDES,
@@ -23,7 +21,6 @@ from rankstream.models.entropy.guides import (
     FittedGuide,
     Guide,
     guides_for,
-    law_of,
 )
 from rankstream.models.entropy.ranking_laws import RankingLaw, mix
 
@@ -65,12 +62,6 @@ class Stack:
     def prior(self) -> RankingLaw:
         """The mixture of all guides that carry weight."""
         return mix([guide.law() for guide in self.guides], self.weights.tolist())
-
-    def extension(self, attributes: Attributes) -> Extension:
-        """What new items are worth to each class of the prior, by its own part-worths or by regression."""
-        models = [model for fitted in self.guides for model in fitted.models]
-        parts = [explain_worths(law_of(model), attributes, getattr(model, "part_worths", None)) for model in models]
-        return Extension(attributes, *(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     @property
     def logit_weight(self) -> float:

@@ -1,6 +1,5 @@
 """Fit the maximum-entropy model: the one nearest to a prior among those that fit the data up to noise."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -10,13 +9,13 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.data.assortments import Assortments
-from rankstream.data.attributes import Attributes, read_attributes
+from rankstream.data.attributes import Attributes
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
 from rankstream.models.entropy.ensemble import QUICK_GUIDES, Stack, fit_quick_stack, fit_stack
-from rankstream.models.entropy.extension import attributes_of
-from rankstream.models.entropy.guides import GUIDES, Guide, guides_with_attributes
+from rankstream.models.entropy.guides import GUIDES, with_attributes
 from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.entropy.new_items import attributes_of
 from rankstream.models.entropy.pool import PoolGuide, guides_with
 from rankstream.models.entropy.ranking_laws import MAX_STATES, RankingLaw, SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice, program_of
@@ -150,14 +149,11 @@ def fit_max_entropy(
     number_between("tolerance", tolerance, 0.0)
     whole_number("max_rounds", max_rounds, least=1)
     data = observed(counts)
-    guides: Sequence[Guide] = GUIDES
     if attributes is not None:
         if prior != "held-out":
             raise ValueError(f"Attributes need the prior 'held-out', not {prior!r}: leave out one of them.")
-        attributes = attributes_of(data.assortments, read_attributes(attributes))
-        guides = guides_with_attributes(attributes)
-    law_of, stack = _prior(data, prior, seed, until(watch, 0.5), guides)
-    extension = None if attributes is None or stack is None else stack.extension(attributes)
+        attributes = attributes_of(data.assortments, attributes)
+    law_of, stack = _prior(data, prior, seed, until(watch, 0.5), attributes)
     offers = data.assortments
     trusts: dict[str, float] = {}
     quick = trust == "auto" and stack is not None and not offers.order
@@ -168,7 +164,7 @@ def fit_max_entropy(
     stack = None if stack is None else replace(stack, folds=())
     if trust is None:  # the prior as it is, of any size: its probabilities need no program
         duals = np.zeros(offers.n_coordinates)
-        model = EntropyModel(law_of, offers, duals, extension)
+        model = EntropyModel(law_of, offers, duals, attributes)
         found = EntropyFit(model, offers, duals, model.probabilities(offers), 0.0, 1, True, False, None, stack, trusts)
     else:
         begin = start.duals if start is not None and start.assortments == offers else np.zeros(offers.n_coordinates)
@@ -177,9 +173,9 @@ def fit_max_entropy(
         problem.solve(begin, max_rounds, curvature)
         duals = problem.duals
         found = EntropyFit(
-            law.model(duals) if isinstance(law, SampledLaw) else EntropyModel(law_of, offers, duals, extension), offers,
-            duals, problem.fitted, problem.gap, problem.evaluations, problem.gap <= tolerance,
-            program is None, trust, stack, trusts,
+            law.model(duals) if isinstance(law, SampledLaw) else EntropyModel(law_of, offers, duals, attributes),
+            offers, duals, problem.fitted, problem.gap, problem.evaluations,
+            problem.gap <= tolerance, program is None, trust, stack, trusts,
         )  # fmt: skip
     found.model.note(prediction=found.describe())
     return found
@@ -193,7 +189,7 @@ def _program(offers: Assortments, prior: RankingLaw, most_states: int) -> SoftLa
 
 
 def _prior(
-    data: ChoiceCounts, prior: RankingLaw | Stack | PoolGuide | str, seed: int, watch: Watch, guides: Sequence[Guide]
+    data: ChoiceCounts, prior: RankingLaw | Stack | PoolGuide | str, seed: int, watch: Watch, table: Attributes | None
 ) -> tuple[RankingLaw, Stack | None]:
     if isinstance(prior, RankingLaw):
         return prior, None
@@ -205,7 +201,10 @@ def _prior(
     if isinstance(prior, Stack):
         return prior.prior, prior
     if isinstance(prior, PoolGuide) or prior == "held-out":
-        stack = fit_stack(data, guides_with(prior, data) if isinstance(prior, PoolGuide) else guides, seed, watch)
+        guides = (
+            guides_with(prior, data) if isinstance(prior, PoolGuide) else with_attributes(table) if table else GUIDES
+        )
+        stack = fit_stack(data, guides, seed, watch)
         return stack.prior, stack
     if prior == "default":
         return fit_quick_stack(data, seed, watch).prior, None

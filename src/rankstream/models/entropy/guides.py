@@ -1,8 +1,7 @@
 """Guides: the parametric models whose rankings a maximum-entropy model starts from where data say nothing."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
 from rankstream.models.parametric.mnl import SHRUNK_SMOOTHING, fit_never_buyers
 from rankstream.models.parametric.normal_taste import fit_normal_taste
-from rankstream.models.parametric.price_logit import fit_priced_class
 
 # chosen on markets of benchmarks/truths.py; benchmarks/accuracy.py prints the errors of others
 MAX_NATS_PER_CHOICE = 1e-6  # at which a fit ends where there are few choices
@@ -65,28 +63,25 @@ class Guide:
         start, offers = None if before is None else before.models[0], counts.assortments
         if self.family in ("uniform", "pool"):
             return FittedGuide(self, (self.law(counts),), np.ones(1))
-        if self.family in PRICED_FAMILIES:
-            options |= {"classes": self.classes, "starts": starts, "tolerance": 0.1 * tolerance}
-            priced = fit_priced_class(counts, start=start, **options)
-            return FittedGuide(self, (priced.falling(chains_of(offers)),), np.ones(1))
-        if self.family == "logit" and not offers.order and self.attributes is None:
+        if self.attributes is not None or self.family in PRICED_FAMILIES:
+            options |= {"classes": self.classes, "starts": starts, "tolerance": tolerance}
+            model = fit_attribute_logit(counts, self.attributes, start=start, **options)
+            return FittedGuide(self, (model if self.attributes else model.falling(chains_of(offers)),), np.ones(1))
+        if self.family == "logit" and not offers.order:
             return FittedGuide(self, *fit_never_buyers(counts))
         if self.family == "taste":
             return FittedGuide(self, (fit_normal_taste(counts, start=start, **options),), np.ones(1))
         options |= {"tolerance": tolerance, "max_rounds": max_rounds}
         if self.family == "chain":
             return _by_likelihood(self, [fit_markov_chain(counts, start=start, starts=1, **options)])
-        options |= {"classes": max(self.classes, 1), "smoothing": self.smoothing}
-        fit: Callable[..., Any] = partial(fit_latent_class, starts=1)
-        if self.attributes is not None:
-            fit = partial(fit_attribute_logit, attributes=self.attributes)
+        options |= {"classes": max(self.classes, 1), "smoothing": self.smoothing, "starts": 1}
         if before is not None:
-            return _by_likelihood(self, [fit(counts, start=model, **options) for model in before.models])
+            return _by_likelihood(self, [fit_latent_class(counts, start=model, **options) for model in before.models])
         ends: list[Any] = []
         for number in range(starts if self.classes else 1):
             if number and watch(f"latent classes, start {number + 1}"):
                 break
-            ends.append(fit(counts, **(options | {"seed": seed + number})))
+            ends.append(fit_latent_class(counts, **(options | {"seed": seed + number})))
         return _by_likelihood(self, ends)
 
     def law(self, counts: ChoiceCounts) -> RankingLaw:
@@ -115,7 +110,7 @@ class FittedGuide:
 
     def law(self) -> RankingLaw:
         """The rankings behind it."""
-        return mix([law_of(model) for model in self.models], self.weights.tolist())
+        return mix([_law(model) for model in self.models], self.weights.tolist())
 
     def probabilities(self, offers: Assortments) -> Vec:
         """Its choice probabilities."""
@@ -124,8 +119,7 @@ class FittedGuide:
         return total
 
 
-def law_of(model: Any) -> RankingLaw:
-    """Return the rankings behind a fitted model."""
+def _law(model: Any) -> RankingLaw:
     if isinstance(model, RankingLaw):
         return model
     if hasattr(model, "transitions"):
@@ -143,21 +137,17 @@ GUIDES = (LOGIT, *HEAVY, *LIGHT, TASTE, CHAIN, UNIFORM)
 """What is tried; of a family with several sizes, the one that predicts held-out offers best is kept."""
 PRICED_LOGIT = Guide("logit with a price", "priced logit", 1, before=0.0)
 PRICED = (PRICED_LOGIT, *(Guide(f"{size} classes with a price", "priced classes", size) for size in (2, 3, 5)))
-ATTRIBUTE_CLASSES = (3, 6)  # numbers of classes with part-worths; not tuned
 PRICED_FAMILIES = {guide.family for guide in PRICED}
+ATTRIBUTE_GUIDES = (
+    Guide("logit with attributes", LOGIT.family, 1, SHRUNK_SMOOTHING, before=0.0),
+    *(Guide(f"{size} classes with attributes", "attribute classes", size, SHRUNK_SMOOTHING) for size in (3, 6)),
+)
 
 
-def guides_with_attributes(table: Attributes) -> tuple[Guide, ...]:
+def with_attributes(table: Attributes | None) -> tuple[Guide, ...]:
     """The guides where attributes are known; a Markov chain has no place for an item that was never offered."""
-    logit = Guide("logit with attributes", LOGIT.family, 0, SHRUNK_SMOOTHING, LOGIT.before, table)
-    names = {f"{size} classes with attributes": size for size in ATTRIBUTE_CLASSES}
-    classes = (Guide(n, "attribute classes", k, SHRUNK_SMOOTHING, attributes=table) for n, k in names.items())
-    return (logit, *classes, *(guide for guide in GUIDES if guide is not CHAIN))
-
-
-def guides_by_name(table: Attributes | None = None) -> dict[str, Guide]:
-    """All guides that a saved model may name; those with attributes only with their table."""
-    return {guide.name: guide for guide in (*GUIDES, *PRICED, *(guides_with_attributes(table) if table else ()))}
+    known = (replace(guide, attributes=table) for guide in ATTRIBUTE_GUIDES)
+    return (*known, *(guide for guide in GUIDES if guide is not CHAIN))
 
 
 def guides_for(offers: Assortments, guides: Sequence[Guide] = GUIDES) -> Sequence[Guide]:

@@ -13,9 +13,9 @@ import numpy as np
 from rankstream._core.arguments import whole_number
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
-from rankstream.data.attributes import Rows, attribute_rows
+from rankstream.data.attributes import Attributes, Rows, attribute_rows
 from rankstream.models.base import finite_array
-from rankstream.models.entropy.extension import Extension
+from rankstream.models.entropy.new_items import add_items
 from rankstream.models.entropy.ranking_laws import MAX_STATES, RankingLaw
 from rankstream.models.lifts import pairs_of
 from rankstream.models.rankings import DenseModel, RankingModel
@@ -35,7 +35,7 @@ class EntropyModel(DenseModel):
 
     ``duals`` has a number per coordinate of ``assortments``, the offers it was fitted to. Probabilities come from a
     dynamic program over unions of offers. If an offer makes that too large, 4,000 rankings drawn from the model answer
-    instead. ``to_rankings`` makes a sparse ``RankingModel``. With an ``extension``, ``with_items`` adds new items.
+    instead. ``to_rankings`` makes a sparse ``RankingModel``. With ``attributes``, ``with_items`` adds new items.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class EntropyModel(DenseModel):
     prior: RankingLaw
     assortments: Assortments
     duals: Vec
-    extension: Extension | None = None
+    attributes: Attributes | None = None
     items: tuple[Label, ...] = field(init=False)
     no_choice_code: int | None = field(init=False)
     _answers: dict[frozenset[Label], dict[Label, float]] = field(init=False, repr=False)
@@ -189,13 +189,13 @@ class EntropyModel(DenseModel):
         New items are placed by the prior, given all choices of the ranking from the fitted offers. So the model is
         still a distribution over rankings, and its predictions of other offers stay the same.
         """
-        if self.extension is None:
+        if self.attributes is None:
             return super().with_items(items)
         rows = attribute_rows(items)
         if known := set(rows) & set(self.items):
             raise ValueError(f"The model already has the item {min(map(repr, known))}: give new items only.")
-        prior, unknown = self.extension.extend(self.prior, rows)
-        model = EntropyModel(prior, Assortments(self.assortments.offers, prior.items), self.duals, self.extension)
+        prior, unknown = add_items(self.prior, self.attributes, rows)
+        model = EntropyModel(prior, Assortments(self.assortments.offers, prior.items), self.duals, self.attributes)
         names = ", ".join(map(str, model.never_offered))
         notes = [f"Never offered, so predicted by their attributes alone: {names}.", *unknown]
         return model.note(**self.about | {"item_notes": notes})
@@ -204,7 +204,7 @@ class EntropyModel(DenseModel):
     def never_offered(self) -> tuple[Label, ...]:
         """The items that ``with_items`` added."""
         offered = {item for offer in self.assortments.offers for item in offer}
-        return tuple(item for item in self.items if item not in offered) if self.extension else ()
+        return tuple(item for item in self.items if item not in offered) if self.attributes else ()
 
     def _broad_offers(self, seed: int) -> Assortments:
         """Return the fitted offers, all pairs, and random offers of all sizes, half of them with the no-choice item.
@@ -236,8 +236,8 @@ class EntropyModel(DenseModel):
             "duals": self.duals.tolist(),
             "prior": self.prior.to_content(),
         }
-        if self.extension is not None:
-            content["attributes"] = self.extension.to_content()
+        if self.attributes is not None:
+            content["attributes"] = {"items": list(self.attributes.items), "columns": dict(self.attributes.columns)}
         if self.prior.order:
             content["order"] = [list(chain) for chain in self.prior.order]
         return content
@@ -254,6 +254,6 @@ class EntropyModel(DenseModel):
         prior = RankingLaw.from_content(items, content["prior"], order)
         offers = [[items[code] for code in offer] for offer in content["offers"]]
         known = content.get("attributes")
-        extension = None if known is None else Extension.from_content(known, len(prior.class_weights))
+        table = None if known is None else Attributes(tuple(known["items"]), known["columns"])
         duals = finite_array("duals", content["duals"], (-1,))
-        return cls(prior, Assortments(offers, items, pairs_of(order, items)), duals, extension)
+        return cls(prior, Assortments(offers, items, pairs_of(order, items)), duals, table)
