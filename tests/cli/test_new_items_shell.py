@@ -53,6 +53,11 @@ def test_predict_with_new_items(folder: Path) -> None:
     wide = load_model(folder / "model.json").with_items(folder / "candidates.csv")
     assert content[0]["shares"] == pytest.approx(wide.predict(("gin", "bun", "tea", "nothing")))
     assert content[0]["warnings"] == ["Never offered, so predicted by their attributes alone: gin, bun."]
+    intervals = [*words, "--json", "--interval", "0.9", "--data", "choices.csv", "--replicates", "4"]
+    again = json.loads(told_by(folder, *intervals))[0]
+    assert again["shares"] == pytest.approx(content[0]["shares"])
+    low, high = again["intervals"]["gin"]
+    assert low < content[0]["shares"]["gin"] < high
 
 
 def test_decide_with_new_items(folder: Path) -> None:
@@ -73,21 +78,6 @@ def test_decide_with_new_items(folder: Path) -> None:
             "--items does not work with --safe",
         ),
         (("predict", "model.json", "--items", "items.csv", "--offer", "tea"), "already has the item 'cake'"),
-        (
-            (
-                "predict",
-                "model.json",
-                "--items",
-                "candidates.csv",
-                "--offer",
-                "gin",
-                "--interval",
-                "0.9",
-                "--data",
-                "choices.csv",
-            ),
-            "no intervals for new items yet",
-        ),
         (("fit", "choices.csv", "--attributes", "items.csv", "--method", "mnl"), "'mnl' has no setting 'attributes'"),
         (("fit", "choices.csv", "--attributes", "items.csv", "--by", "store"), "--attributes"),
         (("fit", "choices.csv", "--attributes", "candidates.csv"), "2 items allow 1 to 0 columns"),

@@ -39,7 +39,8 @@ def worths(model: EntropyModel) -> Vec:
     """What the classes say of old and of new items, number by number."""
     sizes = np.array(list(SIZES.values()))
     coded = (sizes - sizes.mean()) / sizes.std()
-    levels, slopes = explain_worths(model.prior.attraction[:, :4], model.prior.class_weights, coded[:, np.newaxis])
+    worth, shares = model.prior.attraction[:, :4], model.prior.class_weights
+    levels, slopes, _, _ = explain_worths(worth, shares, coded[:, np.newaxis])
     rows = []
     for row, level, slope in zip(model.prior.attraction, levels, slopes[:, 0], strict=True):
         new = [np.exp(level + slope * (one["size"] - sizes.mean()) / sizes.std()) for one in NEW.values()]
@@ -141,7 +142,7 @@ def test_errors_of_new_items() -> None:
     with pytest.raises(ValueError, match=r"cannot take new items"):
         model.to_rankings(10).with_items(NEW)
     counts = rs.ChoiceCounts(model.assortments, np.ones(model.duals.size))
-    with pytest.raises(ValueError, match=r"no intervals for items that were never offered"):
+    with pytest.raises(ValueError, match=r"has items that were never offered: use Bootstrap"):
         rs.Bootstrap(counts, model=model.with_items(NEW), replicates=2)
 
 
@@ -158,7 +159,7 @@ def test_worths_are_explained_by_the_ridge_that_predicts_items_left_out() -> Non
     table = Attributes(tuple("abcdef"), {"size": sizes.tolist()})
     for slope in (1.0, 0.0):
         logs = slope * (sizes - sizes.mean()) / sizes.std() + 0.3 * random.normal(size=6)
-        level, part_worths = explain_worths(np.exp(logs)[np.newaxis], np.ones(1), table.matrix)
+        level, part_worths, error, freedom = explain_worths(np.exp(logs)[np.newaxis], np.ones(1), table.matrix)
         answers: dict[float, float] = {}
         for ridge in (*np.geomspace(0.1, 1000.0, 9), 1e9):
             cost = 0.0
@@ -169,9 +170,34 @@ def test_worths_are_explained_by_the_ridge_that_predicts_items_left_out() -> Non
                 fit = np.linalg.solve(rows.T @ rows + np.diag([0.0, ridge]), rows.T @ logs[rest])
                 cost += (logs[left] - fit @ [1.0, x[left]]) ** 2
             answers[ridge] = cost
-        best = regression(logs, sizes, min(answers, key=lambda ridge: answers[ridge]))
-        assert (level[0], part_worths[0, 0]) == pytest.approx(best, abs=1e-9)
+        costs = np.array(list(answers.values())) + 0.25
+        chances = (costs / costs.min()) ** -3.0 * np.array(
+            [*[1.0] * 9, 10.0]
+        )  # about half in advance on the average item
+        chances /= chances.sum()
+        every = np.array([regression(logs, sizes, ridge) for ridge in answers])
+        assert (level[0], part_worths[0, 0]) == pytest.approx(chances @ every, abs=1e-9)
         assert (abs(part_worths[0, 0]) > 0.5) == (slope > 0)
+        assert error == pytest.approx(np.sqrt(chances @ costs / 7.0))
+        assert 4.0 <= freedom <= 5.0
+
+
+def test_an_interval_of_a_new_item_is_as_wide_as_its_attributes_explain_little() -> None:
+    random, sizes = np.random.default_rng(3), np.array([1.0, 2.0, 4.0, 3.0])
+    widths = []
+    for noise in (0.0, 2.0):
+        worth = np.exp(0.5 * sizes + noise * random.normal(size=4))
+        prior = plackett_luce(ITEMS, [*worth, 3.0])
+        model = EntropyModel(prior, Assortments(OFFERS, ITEMS), np.zeros(12), a_model(0).attributes)
+        counts = rs.ChoiceCounts(model.assortments, np.round(1000.0 * model.probabilities(model.assortments)))
+        many = rs.Bootstrap(counts, rs.methods.MaxEntropy(prior=prior, trust=None), 20, model=model)
+        wide = many.with_items(NEW)
+        assert wide.predict(("tea", "nothing"))["tea"] == pytest.approx(many.predict(("tea", "nothing"))["tea"])
+        gin = wide.predict(("gin", "nothing"))["gin"]
+        assert gin.share == model.with_items(NEW).predict(("gin", "nothing"))["gin"]
+        assert wide.model.never_offered == ("gin", "bun")  # type: ignore[attr-defined]
+        widths.append(gin.high - gin.low)
+    assert widths[1] > 1.5 * widths[0]
 
 
 @compiled_only

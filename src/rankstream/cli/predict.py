@@ -56,24 +56,24 @@ def predict(
     if (interval is None and wide is None) != (data is None):
         what = "Intervals need the choices the model was fitted to: add --data FILE."
         raise ValueError(what if data is None else "--data is for intervals: add --interval 0.95 or --range 0.95.")
-    if interval is not None and wide is not None:
-        raise ValueError("--interval and --range cannot be combined: use one of them.")
-    if items is not None and data is not None:
-        raise ValueError("There are no intervals for new items yet: leave out --interval, or --items.")
-    loaded = load_model(model) if items is None else load_model(model).with_items(items)
+    if wide is not None and (interval is not None or items is not None):
+        raise ValueError("--range cannot be combined with --interval or --items: leave it out.")
+    known = load_model(model)
+    loaded = known if items is None else known.with_items(items)
     texts = (offer or []) if offers is None else read_offers(offers)
     wanted = [offer_in(text, loaded) for text in texts]
-    predictions: list[dict[Label, Any]] = [loaded.predict(items, forced=forced) for items in wanted]
+    predictions: list[dict[Label, Any]] = [loaded.predict(each, forced=forced) for each in wanted]
     if interval is not None:
         number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
-        many: Any = refitted(loaded, data, reading, replicates, seed)
-        predictions = [many.predict(items, interval, forced=forced) for items in wanted]
+        many: Any = refitted(known, data, reading, replicates, seed)
+        many = many if items is None else many.with_items(items, seed)
+        predictions = [many.predict(each, interval, forced=forced) for each in wanted]
     contents = [prediction_to_json(loaded, *pair) for pair in zip(wanted, predictions, strict=True)]
     if wide is not None and data is not None:
         for content, shares in zip(contents, predictions, strict=True):
             content["intervals"] = ranges(reading.as_fitted(loaded).read(data), list(shares), wide)
     lines = [shell_words(line) for line in warning_lines(loaded.about)]
-    for text, items, content in zip(texts, wanted, contents, strict=True):
+    for text, each, content in zip(texts, wanted, contents, strict=True):
         lines.append(shown(text))
         ends = content.get("intervals", {})
         for item, share in sorted(content["shares"].items(), key=lambda pair: -pair[1]):
@@ -85,7 +85,7 @@ def predict(
             lines.append(f"  ({', '.join(between)} {which}: shares are interpolated linearly between them.)")
         for item in map(shown, content["added"]):
             lines += [f"  ('{item}' was added: it is in every offer of the data. --forced leaves it out.)"]
-        near = loaded.nearness(items)
+        near = loaded.nearness(each)
         if near is not None and near.is_extrapolation:
             lines.append(f"  {near.sentence}")
     print_answer(as_json, contents, "\n".join(lines))

@@ -1,6 +1,7 @@
 """Standard errors and intervals of predicted shares, by a parametric bootstrap."""
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -103,7 +104,7 @@ class Bootstrap:
     ) -> None:
         whole_number("replicates", replicates, least=2)
         if getattr(model, "never_offered", ()):
-            raise ValueError("There are no intervals for items that were never offered: ask without them.")
+            raise ValueError("The model has items that were never offered: use Bootstrap(...).with_items(items).")
         # several BLAS threads would wait for each other and take ten times the CPU time
         with one_blas_thread(), shared_programs():
             random = np.random.default_rng(whole_number("seed", seed))
@@ -127,6 +128,19 @@ class Bootstrap:
                     break
             if isinstance(refit, _Dense) and refit.first.stack is not None:
                 self.misfit = measure_misfit(data, *self.spread(data.assortments), refit.first.stack.misfit, drawn)
+
+    def with_items(self, items: Any, seed: int = 0) -> "Bootstrap":
+        """Return the bootstrap of ``model.with_items(items)``, with attributes of items that were never offered.
+
+        In each replicate, what a new item is worth is drawn around the regression on attributes, with the error of such
+        predictions for items left out. So intervals of new items are wide where attributes explain little.
+        """
+        wide, random = copy(self), np.random.default_rng(seed)
+        model: Any = self.model
+        wide.model = model.with_items(items)
+        replicates: list[Any] = self.models
+        wide.models = [replace(one, attributes=model.attributes).with_items(items, random) for one in replicates]
+        return wide
 
     def spread(self, assortments: Assortments) -> tuple[Vec, Vec, Vec]:
         """Return share, standard error, and shift of the replicates' mean, for every coordinate of any offers."""

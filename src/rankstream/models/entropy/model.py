@@ -183,18 +183,21 @@ class EntropyModel(DenseModel):
         same = EntropyModel(replace(self.prior, items=labels), Assortments(offers, labels, order), self.duals)
         return same.note(**self.about)
 
-    def with_items(self, items: "str | os.PathLike[str] | Rows") -> "EntropyModel":
+    def with_items(
+        self, items: "str | os.PathLike[str] | Rows", random: np.random.Generator | None = None
+    ) -> "EntropyModel":
         """Return the model with more items, which need a value for every attribute of the fit.
 
         New items are placed by the prior, given all choices of the ranking from the fitted offers. So the model is
-        still a distribution over rankings, and its predictions of other offers stay the same.
+        still a distribution over rankings, and its predictions of other offers stay the same. With ``random``, what
+        new items are worth is drawn, as for one replicate of ``Bootstrap.with_items``.
         """
         if self.attributes is None:
             return super().with_items(items)
         rows = attribute_rows(items)
         if known := set(rows) & set(self.items):
             raise ValueError(f"The model already has the item {min(map(repr, known))}: give new items only.")
-        prior, unknown = add_items(self.prior, self.attributes, rows)
+        prior, unknown = add_items(self.prior, self.attributes, rows, random)
         model = EntropyModel(prior, Assortments(self.assortments.offers, prior.items), self.duals, self.attributes)
         names = ", ".join(map(str, model.never_offered))
         notes = [f"Never offered, so predicted by their attributes alone: {names}.", *unknown]
