@@ -25,8 +25,17 @@ class Attributes:
     """A table of items with columns of numbers or words; the outside option, such as "nothing", has no row.
 
     For a fit, numbers are standardised, and each word of a column is a level. Items that differ in no column are
-    allowed: their own choices tell them apart. ``columns`` has the values of each column, in the order of the items.
+    allowed: their own choices tell them apart.
 
+    Parameters
+    ----------
+    items : items
+        One for each row.
+    columns : mapping from names to values
+        The values of each column, in the order of the items: all numbers, or all words.
+
+    Examples
+    --------
     >>> table = Attributes(["tea", "pie", "cake", "rum"], {"size": [250, 100, 150, 500]})
     >>> table.design(["rum", "nothing"])[0].round(2).tolist()
     [[1.62], [0.0]]
