@@ -98,7 +98,8 @@ def compare(truth: str, choices: int, seed: int) -> dict[str, float]:
     test, found = draw_offers(random, N_TEST, None, new), {"seed": float(seed)}
     with_new, place = draw_offers(random, N_TEST, new, None), ITEMS.index(new)
     row = {new: {name: values[place] for name, values in market.table.columns.items()}}
-    for name, given in (("attributes", {"attributes": market.table}), ("default", {})):
+    settings: dict[str, dict[str, Any]] = {"attributes": {"attributes": market.table}, "default": {}}
+    for name, given in settings.items():
         start = time.process_time()
         model = rs.estimate(counts, method="max-entropy", **given).model
         found |= {f"{name}, CPU s": time.process_time() - start, name: market.error(model, test)}

@@ -30,9 +30,9 @@ def add_items(
     """Return the law with more items, and what is to be said about levels that no item of the fit has.
 
     The log of what an item is worth to a class is regressed on the attributes. With ``random``, it is drawn around that
-    with the errors of items left out, for intervals: one draw from Student's t for all classes. New items do not change the order of the
-    others, because Plackett-Luce classes are consistent under deletion. So a tilted law stays the same on them, with
-    the same duals and the same normaliser.
+    with the errors of items left out, for intervals: one draw from Student's t for all classes. New items do not change
+    the order of the others, because Plackett-Luce classes are consistent under deletion. So a tilted law stays the same
+    on them, with the same duals and the same normaliser.
 
     >>> law = plackett_luce(["tea", "pie", "cake", "rum"], [[8.0, 1.0, 2.0, 4.0]])
     >>> table = Attributes(("tea", "pie", "cake", "rum"), {"size": [4, 1, 2, 3]})
@@ -51,8 +51,8 @@ def explain_worths(worth: Vec, class_weights: Vec, rows: Vec) -> tuple[Vec, Vec,
     """Return level and part-worths of each class, by ridge regression of log worths, classes by items, on coded rows.
 
     Several ridges are tried, the last of which gives every new item the average log worth. Their solutions are weighted
-    by how well they predict what items are worth that are left out, for all classes together; that last one has about half
-    of the weight in advance. So attributes are used as far as they help. With it come the standard error of such a
+    by how well they predict what items are worth that are left out, for all classes together; that last one has about
+    half of the weight in advance. So attributes are used as far as they help. With it come the standard error of such a
     prediction, and its degrees of freedom.
     """
     logs = np.log(np.maximum(worth, MIN_WORTH * worth.mean(axis=1, keepdims=True)))
