@@ -124,10 +124,6 @@ MISTAKES = [
         "tests/certificate/test_certificate.py::test_offers_that_nobody_has_seen_do_not_count",
     ),
     Mistake(
-        "4", "models/parametric/price_logit.py", "self.smoothing = smoothing / self.observations",
-        "self.smoothing = smoothing", f"{WILD}::test_counts_and_smoothing_in_other_units_make_no_difference",
-    ),
-    Mistake(
         "4", "models/entropy/ensemble.py", "max(MIN_FIT_STEPS, 4 * left // (FOLD_EM_STARTS * fits))", "MAX_ROUNDS",
         f"{WILD}::test_steps_that_are_left_are_shared_by_the_fits",
     ),

@@ -113,4 +113,4 @@ def test_three_hundred_columns_are_refused() -> None:
     random = np.random.default_rng(0)
     columns: dict[str, Any] = {f"x{number}": random.normal(size=400).tolist() for number in range(300)}
     with pytest.raises(ValueError, match=r"400 items allow 1 to 100 columns of attributes, and these have 300"):
-        Attributes(range(400), columns)  # type: ignore[arg-type]
+        Attributes(range(400), columns)

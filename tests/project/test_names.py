@@ -34,7 +34,6 @@ SMALL_FILES = {
     "_core/version.py": "the build reads it, and it imports nothing",
     "cli/reproduce.py": "every command has a file",
     "data/vertex_kernels.py": "kernels have files of their own",
-    "models/fit_warnings.py": "pages, plots and commands share it, and it imports nothing of ours",
     "models/protocol.py": "what a model is, for files that the models themselves import",
     "service/journal.py": "every process of the service writes by it, and it imports nothing of ours",
 }
