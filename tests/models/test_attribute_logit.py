@@ -12,7 +12,7 @@ from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.data.attributes import Attributes
 from rankstream.models.entropy.guides import CHAIN, LOGIT, with_attributes
-from rankstream.models.entropy.new_items import explain_worths
+from rankstream.models.entropy.new_items import WorthRegression
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.models.parametric.attribute_logit import AttributeProblem, fit_attribute_logit
 from rankstream.models.parametric.mnl import fit_shrunk_logit
@@ -114,7 +114,7 @@ def test_part_worths_of_a_large_market_are_found() -> None:
     truth = worths(table, [1.0, 0.8, -0.8], 0.0, 2)
     fit = fit_attribute_logit(a_market(truth, 3, 40_000), table, classes=1)
     assert fit.attraction[0] == pytest.approx(truth / truth.sum(), abs=0.01)
-    size, brand_a, brand_b = explain_worths(fit.attraction[:, :8], np.ones(1), table.matrix)[1][0]
+    size, brand_a, brand_b = WorthRegression(fit.attraction[:, :8], np.ones(1), table.matrix).mean_part_worths[0]
     assert (size, brand_a - brand_b) == pytest.approx((1.0, 1.6), abs=0.15)
     assert fit.converged
 
@@ -139,7 +139,7 @@ def test_two_tastes_are_told_apart_and_a_fit_goes_on_where_it_was() -> None:
     counts = a_market(truth, 6, 20_000)
     one, two = (fit_attribute_logit(counts, table, classes=classes) for classes in (1, 2))
     assert two.log_likelihood > one.log_likelihood + 50.0
-    part_worths = explain_worths(two.attraction[:, :8], two.mixture, table.matrix)[1]
+    part_worths = WorthRegression(two.attraction[:, :8], two.mixture, table.matrix).mean_part_worths
     assert np.sign(part_worths[:, 0]).sum() == 0
     again = fit_attribute_logit(counts, table, start=two)
     assert again.log_likelihood == pytest.approx(two.log_likelihood, abs=1.0)

@@ -14,7 +14,7 @@ from rankstream._core.types import Vec
 from rankstream.data.attributes import Attributes
 from rankstream.decide import best_offer
 from rankstream.models.answers import prediction_to_json
-from rankstream.models.entropy.new_items import explain_worths
+from rankstream.models.entropy.new_items import WorthRegression
 from rankstream.models.entropy.ranking_laws import plackett_luce
 from strategies import compiled_only
 
@@ -40,7 +40,8 @@ def worths(model: EntropyModel) -> Vec:
     sizes = np.array(list(SIZES.values()))
     coded = (sizes - sizes.mean()) / sizes.std()
     worth, shares = model.prior.attraction[:, :4], model.prior.class_weights
-    levels, slopes, _, _ = explain_worths(worth, shares, coded[:, np.newaxis])
+    regression = WorthRegression(worth, shares, coded[:, np.newaxis])
+    slopes, levels = regression.mean_part_worths, regression.logs.mean(axis=1)
     rows = []
     for row, level, slope in zip(model.prior.attraction, levels, slopes[:, 0], strict=True):
         new = [np.exp(level + slope * (one["size"] - sizes.mean()) / sizes.std()) for one in NEW.values()]
@@ -159,7 +160,8 @@ def test_worths_are_explained_by_the_ridge_that_predicts_items_left_out() -> Non
     table = Attributes(tuple("abcdef"), {"size": sizes.tolist()})
     for slope in (1.0, 0.0):
         logs = slope * (sizes - sizes.mean()) / sizes.std() + 0.3 * random.normal(size=6)
-        level, part_worths, error, freedom = explain_worths(np.exp(logs)[np.newaxis], np.ones(1), table.matrix)
+        found = WorthRegression(np.exp(logs)[np.newaxis], np.ones(1), table.matrix)
+        level, slopes = found.logs.mean(), found.mean_part_worths
         answers: dict[float, float] = {}
         for ridge in (*np.geomspace(0.1, 1000.0, 9), 1e9):
             cost = 0.0
@@ -176,10 +178,53 @@ def test_worths_are_explained_by_the_ridge_that_predicts_items_left_out() -> Non
         )  # about half in advance on the average item
         chances /= chances.sum()
         every = np.array([regression(logs, sizes, ridge) for ridge in answers])
-        assert (level[0], part_worths[0, 0]) == pytest.approx(chances @ every, abs=1e-9)
-        assert (abs(part_worths[0, 0]) > 0.5) == (slope > 0)
-        assert error == pytest.approx(np.sqrt(chances @ costs / 7.0))
-        assert 4.0 <= freedom <= 5.0
+        assert (level, slopes[0, 0]) == pytest.approx(chances @ every, abs=1e-9)
+        assert (abs(slopes[0, 0]) > 0.5) == (slope > 0)
+        assert found.error == pytest.approx(np.sqrt(chances @ costs / 7.0))
+        assert 4.0 <= found.freedom <= 5.0
+
+
+def explained_model(noise: float) -> EntropyModel:
+    """Twelve items whose worths depend on their size, not on their colour, in two classes."""
+    random, items = np.random.default_rng(1), tuple(f"item {number}" for number in range(12))
+    sizes = np.arange(12.0)
+    columns: dict[str, Any] = {"size": sizes.tolist(), "colour": list("rgb" * 4)}
+    utility = np.outer([0.3, 0.6], sizes) + noise * random.normal(size=12)
+    prior = plackett_luce((*items, "nothing"), np.hstack([np.exp(utility), np.ones((2, 1))]), [0.4, 0.6])
+    offers = Assortments([items, (*items, "nothing")])
+    return EntropyModel(prior, offers, np.zeros(offers.n_coordinates), Attributes(items, columns))
+
+
+def test_importance_is_the_explained_share_of_the_variance_between_items() -> None:
+    sharp, blurred = (explained_model(noise).importance() for noise in (0.01, 3.0))
+    assert sharp["size"].share == pytest.approx(1.0, abs=0.05)
+    assert sharp["size"].high - sharp["size"].low < 0.2
+    assert sharp["colour"].low < 0.0 < sharp["colour"].high < 0.1
+    assert blurred["size"].high - blurred["size"].low > 0.3
+    assert sum(part.share for part in blurred.values()) < 0.9
+
+
+def test_importance_is_that_of_worths_written_out() -> None:
+    model = explained_model(1.0)
+    assert model.attributes is not None
+    design = model.attributes.matrix
+    found = WorthRegression(model.prior.attraction[:, :12], model.prior.class_weights, design)
+    shared = total = 0.0
+    for share, row, part_worths in zip((0.4, 0.6), found.logs, found.mean_part_worths, strict=True):
+        for item in range(12):
+            deviation = row[item] - row.mean()
+            shared += share * part_worths[0] * design[item, 0] * deviation
+            total += share * deviation**2
+    assert model.importance()["size"].share == pytest.approx(shared / total, abs=0.02)
+    assert model.importance(seed=1) == model.importance(seed=1)
+    narrow, wide = (model.importance(level)["size"] for level in (0.5, 0.95))
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_importance_needs_attributes() -> None:
+    model = a_model(0)
+    with pytest.raises(ValueError, match="has no attributes: fit it with attributes"):
+        EntropyModel(model.prior, model.assortments, model.duals).importance()
 
 
 def test_an_interval_of_a_new_item_is_as_wide_as_its_attributes_explain_little() -> None:

@@ -66,6 +66,16 @@ class Attributes:
         names, cells = [str(item).strip() for item in self.items], zip(*self.columns.values(), strict=True)
         return {name: dict(zip(self.columns, row, strict=True)) for name, row in zip(names, cells, strict=True)}
 
+    def to_content(self) -> dict[str, Any]:
+        """Return the arguments of a table with the same rows, for JSON."""
+        return {"items": list(self.items), "columns": {name: list(cells) for name, cells in self.columns.items()}}
+
+    @cached_property
+    def coded(self) -> list[str]:
+        """The column behind each column of ``matrix``: one of numbers, or one for each level."""
+        numeric = {name: isinstance(cells[0], float) for name, cells in self.columns.items()}
+        return [name for name, cells in self.columns.items() for _ in ([0] if numeric[name] else set(cells))]
+
     @cached_property
     def matrix(self) -> Vec:
         """A row for each item: standardised numbers, and for each level 1 or 0 less its share of the items."""

@@ -57,7 +57,7 @@ class BackgroundLive:
         self.wants_dense = self.settings.get("served", "max-entropy") == "max-entropy"
         self.live = Live(**{name: own for name, own in self.settings.items() if name != "served"}, publish="sparse")
         self.live.proof = StreamProof(SERVICE_GROWTH)
-        self.dense = EntropyFollower(self.live.seed)
+        self.dense = EntropyFollower(self.live.seed, self.live.dense.attributes)
         self.position, self.made = 0, 0.0
         self._known = (0, 0.0)  # the position and the time of the counts behind the dense model
         self._pending: tuple[int, float] | None = None

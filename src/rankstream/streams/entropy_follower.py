@@ -11,13 +11,14 @@ from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.certificate import Certificate
 from rankstream.data.assortments import Assortments
+from rankstream.data.attributes import Attributes
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
 from rankstream.distances import Distance
 from rankstream.models.base import finite_array
 from rankstream.models.entropy.ensemble import Stack, fit_stack
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
-from rankstream.models.entropy.guides import GUIDES, PRICED, FittedGuide
+from rankstream.models.entropy.guides import PRICED, FittedGuide, with_attributes
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import MAX_STATES
 from rankstream.models.parametric.latent_class import LatentClassModel
@@ -54,8 +55,8 @@ class EntropyFollower:
     ('tea', 'pie', 'no')
     """
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def __init__(self, seed: int, attributes: Attributes | None = None) -> None:
+        self.seed, self.attributes = seed, attributes
         self.fit: EntropyFit | None = None
         self.choices = 0.0  # since the start
         self.weighed = self.fitted = (0.0, 0.0)  # choices, and choices that count, when that was last done
@@ -118,7 +119,8 @@ class EntropyFollower:
             self.tallies = np.array(data.tallies, dtype=np.float64)
             stack = None if self.fit is None else self.fit.stack
             if how == "anew" or self.fit is None or stack is None:
-                self._tilt(data, fit_stack(data, seed=self.seed, watch=until(watch, 0.5)), "auto", watch)
+                options: dict[str, Any] = {"guides": with_attributes(self.attributes), "watch": until(watch, 0.5)}
+                self._tilt(data, fit_stack(data, seed=self.seed, **options), "auto", watch)
                 self.weighed = now
             else:
                 warm = self.knows(counts.assortments)
@@ -131,7 +133,7 @@ class EntropyFollower:
         return count >= growth * counted or self.choices - choices >= max(every, (growth - 1.0) * count)
 
     def _tilt(self, data: ChoiceCounts, stack: Stack, trust: Any, watch: Watch) -> None:
-        options: dict[str, Any] = {"seed": self.seed, "watch": watch}
+        options: dict[str, Any] = {"seed": self.seed, "watch": watch, "attributes": self.attributes}
         self.fit = fit_max_entropy(data, stack, trust=trust, tolerance=TOLERANCE_NATS, start=self.fit, **options)
         if self.fit.approximate:  # sampled rankings are too many to be saved again and again
             self.fit = fit_max_entropy(data, stack, trust=None, **options)
@@ -157,6 +159,7 @@ class EntropyFollower:
     def to_content(self) -> dict[str, Any]:
         """Everything, as what JSON can hold, bit for bit."""
         own: dict[str, Any] = {"choices": self.choices, "weighed": list(self.weighed), "fitted": list(self.fitted)}
+        own |= {} if self.attributes is None else {"attributes": self.attributes.to_content()}
         if self.fit is None or self.fit.stack is None:
             return own
         stack, offers = self.fit.stack, self.fit.assortments
@@ -179,7 +182,7 @@ class EntropyFollower:
     @classmethod
     def from_content(cls, content: Mapping[str, Any], seed: int) -> "EntropyFollower":
         """What ``to_content`` described."""
-        follower = cls(seed)
+        follower = cls(seed, Attributes(**content["attributes"]) if "attributes" in content else None)
         times = finite_array("times", [content["choices"], *content["weighed"], *content["fitted"]], (5,)).tolist()
         follower.choices, follower.weighed, follower.fitted = times[0], (times[1], times[2]), (times[3], times[4])
         if "guides" not in content:
@@ -187,11 +190,11 @@ class EntropyFollower:
         items = tuple(content["items"])
         order = [(items[one], items[other]) for one, other in content.get("order", ())]
         offers = Assortments([[items[code] for code in offer] for offer in content["offers"]], items, order)
-        guides = tuple(_guide_of(one, offers) for one in content["guides"])
+        guides = tuple(_guide_of(one, offers, follower.attributes) for one in content["guides"])
         weights = finite_array("weights", content["weights"], (len(guides),))
         stack = Stack(guides, weights, (), content["scores"], content["misfit"])
         duals, trust = finite_array("duals", content["duals"], (offers.n_coordinates,)), content["trust"]
-        model = EntropyModel(stack.prior, offers, duals)
+        model = EntropyModel(stack.prior, offers, duals, follower.attributes)
         before = content.get("tallies", [0.0] * duals.size)  # not before 0.4: then the next fit is due at once
         follower.tallies = finite_array("tallies", before, duals.shape)
         if "shares" in content:  # not before 0.4; making the program again takes longer than all the rest
@@ -214,8 +217,9 @@ def _guide_content(fitted: FittedGuide) -> dict[str, Any]:
     return {"name": fitted.guide.name, "weights": fitted.weights.tolist(), "models": models}
 
 
-def _guide_of(content: Mapping[str, Any], offers: Assortments) -> FittedGuide:
-    guide = {guide.name: guide for guide in (*GUIDES, *PRICED)}[content["name"]]
+def _guide_of(content: Mapping[str, Any], offers: Assortments, attributes: Attributes | None) -> FittedGuide:
+    known = (*PRICED, *with_attributes(attributes))
+    guide = {guide.name: guide for guide in known}[content["name"]]
     if not content["models"]:  # the uniform guess
         return guide.fit(ChoiceCounts(offers))
     models = tuple(KINDS[one["format"]].from_content(one) for one in content["models"])

@@ -14,6 +14,7 @@ from rankstream._core.threads import locked
 from rankstream._core.types import Label
 from rankstream.certificate import Certificate
 from rankstream.data.assortments import as_offer
+from rankstream.data.attributes import Attributes, Rows
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.decay import ForgettingCounts, make_counts, reach_text
 from rankstream.data.prices import PriceLevels
@@ -75,6 +76,9 @@ class Live:
     prices : PriceLevels or mapping, optional
         The levels of all items with a price, such as ``{"tea": [3, 3.5]}``. Records then have prices, and the model is
         about items at levels: nobody prefers a dearer level of the same item. Other items may join.
+    attributes : Attributes or mapping, optional
+        Attributes of items, also of items to come: a new item is predicted by them from its first choices on. Items
+        without a row may join. Not with ``prices``.
 
     Examples
     --------
@@ -104,10 +108,11 @@ class Live:
         seed: int | None = None,
         publish: str = "max-entropy",
         prices: PriceLevels | Mapping[Any, Any] | None = None,
+        attributes: Attributes | Rows | None = None,
     ) -> None:
         self.rules = rules = LiveSettings.of(
             half_life=half_life, window=window, detect=detect, threshold=threshold, rounds=rounds, seed=seed,
-            publish=publish, prices=prices,
+            publish=publish, prices=prices, attributes=attributes,
         )  # fmt: skip
         self.half_life, self.window, self.settings = rules.half_life, rules.window, rules.detector
         self.threshold = None if self.settings is None else self.settings.threshold
@@ -117,7 +122,7 @@ class Live:
         self.counts: ChoiceCounts | None = None
         self.run: Run | None = None
         self.detector: ChangeDetector | None = None
-        self.dense = EntropyFollower(self.seed)
+        self.dense = EntropyFollower(self.seed, rules.attributes)
         self.notes: dict[str, Any] = {}
         self._pace, self.proof = StreamPace(), StreamProof()
         self.effort = 1.0  # share of the rounds to play when the learner must catch up; not saved

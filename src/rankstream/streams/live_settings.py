@@ -8,6 +8,7 @@ from typing import Any
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label
+from rankstream.data.attributes import Attributes, Rows, read_attributes
 from rankstream.data.decay import as_reach
 from rankstream.data.prices import PriceLevels
 from rankstream.streams.record import Record, RecordLevels, check_record
@@ -75,6 +76,7 @@ class LiveSettings:
     seed: int
     publish: str
     levels: RecordLevels
+    attributes: Attributes | None = None
 
     @classmethod
     def of(
@@ -88,6 +90,7 @@ class LiveSettings:
         seed: int | None = None,
         publish: str = "max-entropy",
         prices: PriceLevels | Mapping[Any, Any] | None = None,
+        attributes: Attributes | Rows | None = None,
     ) -> "LiveSettings":
         """Check the arguments of ``Live`` and return them as settings.
 
@@ -97,7 +100,9 @@ class LiveSettings:
         if publish not in PUBLISHED_KINDS:
             raise ValueError(f"publish is {publish!r}: choose 'max-entropy' or 'sparse'.")
         half, span = (None if reach is None else as_reach(reach) for reach in (half_life, window))
-        levels = RecordLevels(prices)
+        levels, table = RecordLevels(prices), None if attributes is None else read_attributes(attributes)
+        if table is not None and prices is not None:
+            raise ValueError("Attributes do not work with prices yet: set one of them.")
         if detect:
             if window is not None:
                 raise ValueError("With a change detector the counts restart when the market changes: leave out window.")
@@ -106,7 +111,7 @@ class LiveSettings:
             arguments = {"half_life": half, "threshold": threshold, "rounds": rounds, "seed": seed}
             changes: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
             detector = replace(DetectorSettings() if detect is True else detect, **changes)
-            return cls(detector.half_life, None, detector, detector.rounds, detector.seed, publish, levels)
+            return cls(detector.half_life, None, detector, detector.rounds, detector.seed, publish, levels, table)
         if threshold is not None:
             raise ValueError("threshold is for a change detector: set detect as well, or leave it out.")
         if half is not None and span is not None:
@@ -114,7 +119,8 @@ class LiveSettings:
         if isinstance(span, int | float):
             span = whole_number("window", int(span) if span % 1 == 0 else span, least=1)
         rounds = whole_number("rounds", ROUNDS_PER_BATCH if rounds is None else rounds, least=1)
-        return cls(half, span, None, rounds, whole_number("seed", 0 if seed is None else seed), publish, levels)
+        seed = whole_number("seed", 0 if seed is None else seed)
+        return cls(half, span, None, rounds, seed, publish, levels, table)
 
     @property
     def detect(self) -> bool:

@@ -13,7 +13,7 @@ from rankstream.data.attributes import Attributes
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
 from rankstream.models.entropy.ensemble import QUICK_GUIDES, Stack, fit_quick_stack, fit_stack
-from rankstream.models.entropy.guides import GUIDES, with_attributes
+from rankstream.models.entropy.guides import with_attributes
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.new_items import attributes_of
 from rankstream.models.entropy.pool import PoolGuide, guides_with
@@ -134,6 +134,7 @@ def fit_max_entropy(
         Stops the fit at the point with the least gap so far; half the time is for the prior, a fifth for sampling.
     attributes : Attributes, optional
         Attributes of the items, for the prior ``"held-out"``: guides with part-worths join, the Markov chain leaves.
+        Or those behind a Stack, for new items.
 
     Examples
     --------
@@ -149,7 +150,7 @@ def fit_max_entropy(
     number_between("tolerance", tolerance, 0.0)
     whole_number("max_rounds", max_rounds, least=1)
     data = observed(counts)
-    if attributes is not None:
+    if attributes is not None and not isinstance(prior, Stack):
         if prior != "held-out":
             raise ValueError(f"Attributes need the prior 'held-out', not {prior!r}: leave out one of them.")
         attributes = attributes_of(data.assortments, attributes)
@@ -201,9 +202,7 @@ def _prior(
     if isinstance(prior, Stack):
         return prior.prior, prior
     if isinstance(prior, PoolGuide) or prior == "held-out":
-        guides = (
-            guides_with(prior, data) if isinstance(prior, PoolGuide) else with_attributes(table) if table else GUIDES
-        )
+        guides = guides_with(prior, data) if isinstance(prior, PoolGuide) else with_attributes(table)
         stack = fit_stack(data, guides, seed, watch)
         return stack.prior, stack
     if prior == "default":

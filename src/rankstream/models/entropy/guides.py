@@ -145,7 +145,9 @@ ATTRIBUTE_GUIDES = (
 
 
 def with_attributes(table: Attributes | None) -> tuple[Guide, ...]:
-    """The guides where attributes are known; a Markov chain has no place for an item that was never offered."""
+    """The guides with these attributes, if any; a Markov chain has no place for an item that was never offered."""
+    if table is None:
+        return GUIDES
     known = (replace(guide, attributes=table) for guide in ATTRIBUTE_GUIDES)
     return (*known, *(guide for guide in GUIDES if guide is not CHAIN))
 

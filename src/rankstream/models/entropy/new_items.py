@@ -1,5 +1,10 @@
 """Items that were never offered: what they are worth to each class of a law over rankings, by their attributes."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
 import numpy as np
 
 from rankstream._core.types import Vec
@@ -11,6 +16,8 @@ from rankstream.models.parametric.mnl import PRIOR_EFFECTS, PRIOR_SQUARES
 
 MIN_WORTH = 1e-3  # of an item relative to the mean of its class: less says nothing about attributes
 MAX_LOG = 300.0  # of a worth, so that none is infinite
+MIN_VARIANCE = 1e-12  # of log worths, so that none is divided by 0
+N_DRAWS = 4000  # of part-worths, for intervals of importance
 MIN_FREEDOM = 2.0  # degrees of freedom of an error
 RIDGES = (*np.geomspace(0.1, 1000.0, 9).tolist(), 1e9)  # tried; with the last, every new item counts as average
 
@@ -25,7 +32,7 @@ def attributes_of(offers: Assortments, attributes: Attributes) -> Attributes:
 
 
 def add_items(
-    prior: RankingLaw, attributes: Attributes, rows: Rows, random: np.random.Generator | None = None
+    prior: RankingLaw, attributes: Attributes, new: Rows, random: np.random.Generator | None = None
 ) -> tuple[RankingLaw, list[str]]:
     """Return the law with more items, and what is to be said about levels that no item of the fit has.
 
@@ -39,35 +46,119 @@ def add_items(
     >>> add_items(law, table, {"egg": {"size": 2.5}})[0].attraction.round(2).tolist()
     [[0.45, 0.06, 0.11, 0.22, 0.16]]
     """
-    coded, unknown = attributes.code(rows)
-    table, rated = attributes.design(prior.items)
-    level, part_worths, error, freedom = explain_worths(prior.attraction[:, rated], prior.class_weights, table[rated])
-    drawn = 0.0 if random is None else error * random.standard_t(freedom, size=len(coded))
-    worth = np.exp(np.clip(level[:, np.newaxis] + part_worths @ coded.T + drawn, -MAX_LOG, MAX_LOG))
-    return plackett_luce((*prior.items, *rows), np.hstack([prior.attraction, worth]), prior.class_weights), unknown
+    coded, unknown = attributes.code(new)
+    regression, centre = explain_worths(prior, attributes)
+    drawn = 0.0 if random is None else regression.error * random.standard_t(regression.freedom, size=len(coded))
+    worth = np.exp(np.clip(regression.predict(coded - centre) + drawn, -MAX_LOG, MAX_LOG))
+    return plackett_luce((*prior.items, *new), np.hstack([prior.attraction, worth]), prior.class_weights), unknown
 
 
-def explain_worths(worth: Vec, class_weights: Vec, rows: Vec) -> tuple[Vec, Vec, float, float]:
-    """Return level and part-worths of each class, by ridge regression of log worths, classes by items, on coded rows.
+class Importance(NamedTuple):
+    """The share of what items are worth that an attribute explains, and the ends of its interval."""
 
-    Several ridges are tried, the last of which gives every new item the average log worth. Their solutions are weighted
-    by how well they predict what items are worth that are left out, for all classes together; that last one has about
-    half of the weight in advance. So attributes are used as far as they help. With it come the standard error of such a
-    prediction, and its degrees of freedom.
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class WorthRegression:
+    """Ridge regressions of log worths, classes by items, on coded rows with a mean of 0, and their weights.
+
+    Several ridges are tried; the last one gives every new item the average log worth. Each is weighted by how well it
+    predicts what items are worth that are left out, for all classes together; that last one has about half of the
+    weight in advance. So attributes are used as far as they help.
     """
-    logs = np.log(np.maximum(worth, MIN_WORTH * worth.mean(axis=1, keepdims=True)))
-    level, size = logs.mean(axis=1, keepdims=True), len(rows)
-    tried: list[tuple[float, float, Vec]] = []
-    for ridge in RIDGES:  # rows have a mean of 0, so that level and part-worths do not depend on each other
-        solution = np.linalg.solve(rows.T @ rows + ridge * np.eye(rows.shape[1]), rows.T)
-        smoother = rows @ solution + 1.0 / size
-        errors = (logs - level) @ (np.eye(size) - smoother) / (1.0 - np.diag(smoother))
-        cost = float(class_weights @ (errors**2).sum(axis=1)) + PRIOR_SQUARES
-        tried.append((cost, size - float(np.trace(smoother)), solution))
-    costs, freedoms, solutions = (np.array(part) for part in zip(*tried, strict=True))
-    weights = (costs / costs.min()) ** (-0.5 * size)  # likelihoods of normal errors with an unknown variance
-    weights[-1] *= len(RIDGES)
-    weights /= weights.sum()
-    error = np.sqrt(float(weights @ costs) / (size + PRIOR_EFFECTS))
-    part_worths = (logs - level) @ np.tensordot(weights, solutions, 1).T
-    return level[:, 0], part_worths, float(error), max(float(weights @ freedoms), MIN_FREEDOM)
+
+    worth: Vec
+    class_weights: Vec
+    rows: Vec
+    weights: Vec = field(init=False)
+    costs: Vec = field(init=False)
+    freedoms: Vec = field(init=False)
+    part_worths: Vec = field(init=False)
+    """Of each ridge, class and column."""
+
+    def __post_init__(self) -> None:
+        size, tried = len(self.rows), []
+        for ridge in RIDGES:
+            solution = np.linalg.solve(self._curvature(ridge), self.rows.T)
+            smoother = self.rows @ solution + 1.0 / size
+            errors = self.deviations @ (np.eye(size) - smoother) / (1.0 - np.diag(smoother))
+            cost = float(self.class_weights @ (errors**2).sum(axis=1)) + PRIOR_SQUARES
+            tried.append((cost, size - float(np.trace(smoother)), self.deviations @ solution.T))
+        costs, freedoms, part_worths = (np.array(part) for part in zip(*tried, strict=True))
+        weights = (costs / costs.min()) ** (-0.5 * size)  # likelihoods of normal errors with an unknown variance
+        weights[-1] *= len(RIDGES)
+        found = {"costs": costs, "freedoms": freedoms, "part_worths": part_worths, "weights": weights / weights.sum()}
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    def _curvature(self, ridge: float) -> Vec:
+        curved: Vec = self.rows.T @ self.rows + ridge * np.eye(self.rows.shape[1])
+        return curved
+
+    @cached_property
+    def logs(self) -> Vec:
+        """Log worths, of which the smallest are cut."""
+        cut: Vec = np.log(np.maximum(self.worth, MIN_WORTH * self.worth.mean(axis=1, keepdims=True)))
+        return cut
+
+    @cached_property
+    def deviations(self) -> Vec:
+        """Log worths less the mean of their class."""
+        less: Vec = self.logs - self.logs.mean(axis=1, keepdims=True)
+        return less
+
+    @property
+    def mean_part_worths(self) -> Vec:
+        """Part-worths of each class and column, over all ridges."""
+        mean: Vec = np.tensordot(self.weights, self.part_worths, 1)
+        return mean
+
+    def predict(self, rows: Vec) -> Vec:
+        """Return the log worths of new items, classes by items."""
+        expected: Vec = self.logs.mean(axis=1, keepdims=True) + self.mean_part_worths @ rows.T
+        return expected
+
+    @property
+    def error(self) -> float:
+        """The standard error of a prediction of an item that was left out."""
+        return float(np.sqrt(float(self.weights @ self.costs) / (len(self.rows) + PRIOR_EFFECTS)))
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of such errors."""
+        return max(float(self.weights @ self.freedoms), MIN_FREEDOM)
+
+    def importance(self, columns: Sequence[str], interval: float, random: np.random.Generator) -> dict[str, Importance]:
+        """Return the share of the variance of log worths that each attribute explains, given the column of each row.
+
+        Intervals are of the posterior: a ridge is drawn by its weight, then part-worths around its solution.
+        """
+        slopes = self.class_weights[:, np.newaxis] * (self.deviations @ self.rows)
+        slopes /= float(self.class_weights @ (self.deviations**2).sum(axis=1)) + MIN_VARIANCE
+        which = random.choice(len(RIDGES), size=N_DRAWS, p=self.weights)
+        drawn = (slopes * self.part_worths).sum(axis=1)[which]
+        for number, ridge in enumerate(RIDGES):
+            chosen = which == number
+            root = np.linalg.cholesky(np.linalg.inv(self._curvature(ridge)))
+            freedom = max(float(self.freedoms[number]), MIN_FREEDOM)
+            scale = np.sqrt(self.costs[number] / len(self.rows) * freedom / random.chisquare(freedom, chosen.sum()))
+            shifts = random.normal(size=(chosen.sum(), len(root))) @ root.T
+            drawn[chosen] += slopes.sum(axis=0) * shifts * scale[:, np.newaxis]
+        found = {}
+        for name in dict.fromkeys(columns):
+            own = drawn[:, np.array(columns) == name].sum(axis=1)
+            ends = np.quantile(own, [0.5 - 0.5 * interval, 0.5 + 0.5 * interval]).tolist()
+            found[name] = Importance(float(own.mean()), *ends)
+        return found
+
+
+def explain_worths(prior: RankingLaw, attributes: Attributes) -> tuple[WorthRegression, Vec]:
+    """Return the regression of what items are worth to the classes of a law, and the mean row of these items."""
+    table, rated = attributes.design(prior.items)
+    if not rated.any():
+        raise ValueError("No item of the fit has attributes: add rows of items that were offered.")
+    centre = table[rated].mean(axis=0)
+    return WorthRegression(prior.attraction[:, rated], prior.class_weights, table[rated] - centre), centre

@@ -8,7 +8,7 @@ import numpy as np
 from rankstream._core.types import Vec
 from rankstream.models.entropy.ensemble import Stack
 from rankstream.models.entropy.fit import EntropyFit
-from rankstream.models.entropy.guides import CHAIN, GUIDES, PRICED, TASTE, UNIFORM, FittedGuide, Guide, with_attributes
+from rankstream.models.entropy.guides import CHAIN, PRICED, TASTE, UNIFORM, FittedGuide, Guide, with_attributes
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
 from rankstream.models.parametric.latent_class import LatentClassModel
@@ -31,7 +31,7 @@ def saved_fit(model: Any) -> EntropyFit | None:
         trust = noted["adjustment"] if "adjustment" in noted else noted["trust"]  # its name in 0.3
         trust = None if trust is None else float(trust)
         misfit = float(noted["held_out_misfit"]) if "held_out_misfit" in noted else None
-        known = {guide.name: guide for guide in (*GUIDES, *PRICED, *with_attributes(model.attributes))}
+        known = {guide.name: guide for guide in (*PRICED, *with_attributes(model.attributes))}
         guides, weights = _split(model.prior, known, {name: float(weight) for name, weight in noted["weights"].items()})
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
