@@ -84,11 +84,11 @@ class Client:
         return [prediction["shares"] for prediction in self.predictions(market, offers)["predictions"]]
 
     def predictions(
-        self, market: str, offers: Iterable[Iterable[Label]], interval: float | None = None
+        self, market: str, offers: Iterable[Iterable[Label]], interval: float | None = None, items: Any = None
     ) -> dict[str, Any]:
-        """Return predictions with their model and, at a confidence level such as 0.95, intervals."""
+        """Return predictions with their model, and intervals at a level such as 0.95; ``items`` are candidates."""
         content: dict[str, Any] = {"offers": [_offered(offer) for offer in offers]}
-        content |= {} if interval is None else {"interval": interval}
+        content |= {name: value for name, value in (("interval", interval), ("items", items)) if value is not None}
         return self._request("POST", f"{_market(market)}/predict", json.dumps(content))
 
     def decide(

@@ -265,16 +265,16 @@ class Service:
         return content
 
     async def predict(
-        self, row: MarketRow, published: PublishedModel, offers: list[tuple[Any, ...]]
+        self, row: MarketRow, published: PublishedModel, offers: list[tuple[Any, ...]], items: Any = None
     ) -> list[dict[str, Any]]:
-        """Return predictions, from the cache if the model is the same."""
+        """Return predictions, from the cache if the model and the candidates beside its items are the same."""
         ordered = [tuple(sorted(offer, key=str)) for offer in offers]
-        keys = [sha256(repr((row.id, published.digest, offer)).encode()).digest() for offer in ordered]
+        keys = [sha256(repr((row.id, published.digest, offer, items)).encode()).digest() for offer in ordered]
         known = {key: self._predicted[key] for key in keys if key in self._predicted}
         missing = {key: offer for key, offer in zip(keys, ordered, strict=True) if key not in known}
         if missing:
             question = {"kind": "predict", "market": row.id, "digest": published.digest}
-            answers = await self.ask(self.quick, question | {"offers": list(missing.values())})
+            answers = await self.ask(self.quick, question | {"offers": list(missing.values()), "items": items})
             for key, content in zip(missing, answers, strict=True):
                 known[key] = json.dumps(content).encode()
                 self._remember(key, known[key])

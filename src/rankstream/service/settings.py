@@ -1,4 +1,4 @@
-"""Settings of a market: forgetting, change detection, price levels, and the kind of model to publish."""
+"""Settings of a market: forgetting, change detection, prices, attributes, and the kind of model to publish."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +14,18 @@ from rankstream.streams.live_settings import LiveSettings
 from rankstream.streams.record import MAX_DETECTED_COUNT as LARGEST_COUNT
 from rankstream.streams.record import Record
 
-NAMES = ("half_life", "window", "detect", "threshold", "rounds", "served", "seed", "no_choice", "price_levels")
+NAMES = (
+    "half_life",
+    "window",
+    "detect",
+    "threshold",
+    "rounds",
+    "served",
+    "seed",
+    "no_choice",
+    "price_levels",
+    "attributes",
+)
 DEFAULTS: dict[str, Any] = dict.fromkeys(NAMES) | {"detect": False, "served": "max-entropy"}
 OWN = ("no_choice", "price_levels")
 """Settings that ``Live`` does not have, or has under another name: they say how records are read."""

@@ -21,6 +21,7 @@ from rankstream.models.entropy.guides import (
     FittedGuide,
     Guide,
     guides_for,
+    imagine,
 )
 from rankstream.models.entropy.ranking_laws import RankingLaw, mix
 
@@ -81,8 +82,11 @@ class Stack:
 
         Warm, they begin where they are, and those that hardly count stay there.
         """
+        known = counts, imagine(counts, [fitted.guide for fitted in self.guides])
         again = tuple(
-            guide.guide.fit(counts, seed, nats=FOLD_NATS, watch=watch, before=guide if warm else None)
+            guide.guide.fit(
+                known[guide.guide.attributes is None], seed, nats=FOLD_NATS, watch=watch, before=guide if warm else None
+            )
             if weight >= MIN_REFIT_WEIGHT or not warm
             else guide
             for guide, weight in zip(self.guides, self.weights.tolist(), strict=True)
@@ -127,13 +131,18 @@ def fit_stack(counts: ChoiceCounts, guides: Sequence[Guide] = GUIDES, seed: int 
     guides = guides_for(counts.assortments, guides)
     if n_offers < MIN_HELD_OUT_OFFERS:
         guides = [guide for guide in guides if guide.family == POOL] or guides
-        fitted = tuple(guide.fit(counts, seed, EM_STARTS, watch=watch) for guide in guides)
+        fitted = _fit_all(guides, counts, seed, watch)
         return Stack(fitted, np.full(len(fitted), 1.0 / len(fitted)))
     folds = _fit_folds(counts, guides, seed, until(watch, 0.8))
     scored = _Scored(guides, folds)
     kept, weights = scored.weights()
-    chosen = tuple(guide.fit(counts, seed, EM_STARTS, watch=watch) for guide in kept)
+    chosen = _fit_all(kept, counts, seed, watch)
     return Stack(chosen, weights, folds, scored.scores, _misfit(folds, kept, weights))
+
+
+def _fit_all(guides: Sequence[Guide], counts: ChoiceCounts, seed: int, watch: Watch) -> tuple[FittedGuide, ...]:
+    known = counts, imagine(counts, guides)
+    return tuple(guide.fit(known[guide.attributes is None], seed, EM_STARTS, watch=watch) for guide in guides)
 
 
 def fit_quick_stack(counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatched) -> Stack:
@@ -189,11 +198,13 @@ def _fit_folds(counts: ChoiceCounts, guides: Sequence[Guide], seed: int, watch: 
     left = MAX_FOLD_STEPS
     for part in parts:
         rest, test = restrict(counts, np.setdiff1d(order, part)), restrict(counts, np.sort(part))
-        fitted: dict[str, FittedGuide] = {}
+        fitted, known = {}, (rest, imagine(rest, guides))
         fits = (len(parts) - len(folds)) * len(guides)
         for guide in guides:
             most = min(MAX_ROUNDS, max(MIN_FIT_STEPS, 4 * left // (FOLD_EM_STARTS * fits)))  # four times an even share
-            fitted[guide.name] = guide.fit(rest, seed, FOLD_EM_STARTS, FOLD_NATS, watch, max_rounds=most)
+            fitted[guide.name] = guide.fit(
+                known[guide.attributes is None], seed, FOLD_EM_STARTS, FOLD_NATS, watch, max_rounds=most
+            )
             left, fits = left - fitted[guide.name].steps, fits - 1
         folds.append(Fold(rest, test, fitted))
         LOG.info("guides fitted without %d of %d offers", test.assortments.n_offers, n_offers)

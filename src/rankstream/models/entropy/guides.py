@@ -24,6 +24,7 @@ from rankstream.models.parametric.normal_taste import fit_normal_taste
 MAX_NATS_PER_CHOICE = 1e-6  # at which a fit ends where there are few choices
 MAX_EXACT_CHOICES = 500_000.0  # up to which a fit ends by its nats; beyond, by nats per choice: less is noise
 MAX_ROUNDS = 3000  # steps of one climb of EM
+IMAGINED_CHOICES = 1.0  # of each item, by its attributes; benchmarks/attributes.py
 PSEUDO_CHOICES = 0.3  # for every guide but the logit: what 500 choices cannot decide is averaged
 MIN_RELATIVE_LIKELIHOOD = 0.01  # an end of EM this much less likely than the best one is dropped
 
@@ -150,6 +151,22 @@ def with_attributes(table: Attributes | None) -> tuple[Guide, ...]:
         return GUIDES
     known = (replace(guide, attributes=table) for guide in ATTRIBUTE_GUIDES)
     return (*known, *(guide for guide in GUIDES if guide is not CHAIN))
+
+
+def imagine(counts: ChoiceCounts, guides: Sequence[Guide]) -> ChoiceCounts:
+    """Return counts with choices from an offer of all items, as a logit with attributes predicts; for other guides.
+
+    So these place an item that was hardly offered by its attributes, too.
+    """
+    guide = next((guide for guide in guides if guide.attributes is not None), None)
+    if guide is None or not IMAGINED_CHOICES:
+        return counts
+    offers = counts.assortments.extend([counts.assortments.items])
+    shares = replace(guide, classes=1).fit(counts).probabilities(Assortments([offers.items]))
+    tallies = np.append(counts.tallies, np.zeros(offers.n_coordinates - counts.tallies.size))
+    first = offers.indptr[offers.number(offers.items)]
+    tallies[first : first + offers.n_items] += IMAGINED_CHOICES * offers.n_items * shares
+    return ChoiceCounts(offers, tallies)
 
 
 def guides_for(offers: Assortments, guides: Sequence[Guide] = GUIDES) -> Sequence[Guide]:

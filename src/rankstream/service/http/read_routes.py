@@ -121,8 +121,10 @@ def _add_prediction_routes(router: APIRouter, questions: Questions, intervals: I
         """
         row, published = questions.find(request, market)
         service.limits.check("asked", len(body.offers))
+        if body.items is not None and body.interval is not None:
+            raise RefusedError(422, "There are no intervals for candidates yet: leave out interval, or items.")
         offers = [as_key(offer) for offer in body.offers]
-        predictions = await service.predict(row, published, offers)
+        predictions = await service.predict(row, published, offers, body.items)
         answer = questions.head(row, published)
         answer["provisional"] = answer["model"].provisional
         if body.margins:
@@ -143,7 +145,8 @@ def _add_prediction_routes(router: APIRouter, questions: Questions, intervals: I
     @router.post("/{market}/decide", response_model=schemas.Decided, responses=SEND_CODES, summary="The best offer")
     async def decide(request: Request, market: Market, body: schemas.DecideBody) -> dict[str, Any]:
         """The offer that earns most under constraints, and whether that is proven."""
-        head, decision = await questions.ask(request, market, service.search, "decide", constraints=body.model_dump())
+        said = {"items": body.items, "constraints": body.model_dump(exclude={"items"})}
+        head, decision = await questions.ask(request, market, service.search, "decide", **said)
         return {**head, "decision": decision}
 
     @router.post("/{market}/next-offer", response_model=schemas.Decided, responses=SEND_CODES, summary="The next offer")

@@ -44,6 +44,16 @@ PriceTable = Annotated[
     Field(min_length=1, max_length=MAX_ENTRIES),
     BeforeValidator(_few),
 ]
+Cell = StrictStr | Finite
+ItemTable = Annotated[
+    dict[str, Annotated[dict[str, Cell], Field(max_length=MAX_ENTRIES)]],
+    Field(min_length=1, max_length=MAX_ENTRIES),
+    BeforeValidator(_few),
+]
+NewItems = Annotated[
+    ItemTable | None,
+    Field(description="Attributes of candidates that were never offered, in a market with attributes."),
+]
 OFFERED = {"offered": ["tea", "pie", "nothing"], "chosen": "tea"}
 PRICED = {"offered": {"tea": 3.5, "cake": 4.0}, "chosen": "tea"}
 AS_TEXT = {"offered": ["tea@3.50", "cake@4.00", "nothing"], "chosen": "nothing"}
@@ -124,6 +134,9 @@ class SettingsBody(RequestBody):
     price_levels: PriceTable | None = Field(
         None, description="Price levels of every item that has a price. Offers then include prices."
     )
+    attributes: ItemTable | None = Field(
+        None, description="Attributes of items, also of items to come: new items are then predicted by them."
+    )
 
 
 class SettingsAnswer(SettingsBody):
@@ -131,7 +144,7 @@ class SettingsAnswer(SettingsBody):
 
     model_config = shown(
         market="cafe", half_life="7d", window=None, detect=False, threshold=None, rounds=None, served="max-entropy",
-        seed=0, no_choice="nothing", price_levels={"tea": [3.0, 3.5]},
+        seed=0, no_choice="nothing", price_levels={"tea": [3.0, 3.5]}, attributes=None,
     )  # fmt: skip
     market: str
 
@@ -147,6 +160,7 @@ class PredictBody(RequestBody):
     margins: Annotated[dict[str, Finite], BeforeValidator(_numbers)] | None = Field(
         None, description="What a sale of each item earns; the answer then has the value of each offer per customer."
     )
+    items: NewItems = None
 
 
 class Predicted(BaseModel):
@@ -209,6 +223,7 @@ class DecideBody(Feasible):
 
     model_config = shown(COSTS, margins={"tea": 1.0, "pie": 3.0}, at_most=1, top=2)
     top: Annotated[int, Field(ge=1, le=100)] = 1
+    items: NewItems = None
 
 
 class NextBody(Feasible):

@@ -72,7 +72,7 @@ class Answerer:
             return 503, "The answer could not be computed: try again later."
 
     def model(self, question: dict[str, Any]) -> Any:
-        """Return the model that a question is about."""
+        """Return the model that a question is about, with its candidates."""
         market, digest = question["market"], question["digest"]
         if market not in self._models or self._models[market][0] != digest:
             text = store.model_text(self.store, market, digest)
@@ -81,7 +81,8 @@ class Answerer:
             while len(self._models) >= MAX_MODELS:
                 del self._models[next(iter(self._models))]
             self._models[market] = digest, model_in(json.loads(text), "the model")
-        return self._models[market][1]
+        known = self._models[market][1]
+        return known.with_items(question["items"]) if question.get("items") else known
 
     def learned(self, question: dict[str, Any]) -> tuple[Live, ChoiceCounts]:
         """Return the saved state of a market's learner and its counts; of an imported file, the counts of its log."""
