@@ -107,11 +107,11 @@ WORDS = {
 }
 """Options that take a name, names or a list."""
 PATHS = {
-    "fit": ("--out", *READING_PATHS),
-    "predict": ("--offers", "--data", *READING_PATHS),
+    "fit": ("--out", "--attributes", *READING_PATHS),
+    "predict": ("--offers", "--items", "--data", *READING_PATHS),
     "show": ("--data", *READING_PATHS),
     "plot": ("--data", "--out", *READING_PATHS),
-    "decide": ("--margins", "--data", "--plot", *READING_PATHS),
+    "decide": ("--margins", "--items", "--data", "--plot", *READING_PATHS),
     "report": ("--data", "--out", "--margins", *READING_PATHS),
     "stream": ("--out",),
     "drift": READING_PATHS,

@@ -132,7 +132,7 @@ class Maker:
             "capacity": self.mostly(2.0), "no_choice": self.mostly("nothing"), "seed": self.mostly(3),
             "top": self.mostly(2), "how": self.pick("ucb", "greedy", "thompson", "none"),
             "costs": self.mostly({"tea": 0.5}), "ladders": self.mostly([["tea"]]), "present": self.mostly(["tea"]),
-            "changes": self.mostly(1),
+            "changes": self.mostly(1), "items": self.mostly({"green blend": {"brand": "A", "size": 250.0}}),
         }  # fmt: skip
 
     def constraints(self) -> Any:

@@ -21,7 +21,7 @@ COMMANDS = (
 )
 """Each is a module of this package with a function, or a group of commands, of the same name."""
 PANELS = {
-    "Model": ("method", "tolerance", "no_standard_errors"),
+    "Model": ("method", "attributes", "tolerance", "no_standard_errors"),
     "Constraints": ("at_most", "at_least", "must", "never", "requires", "excludes", "capacity", "ladder", "changes"),
     "Input format": (
         *("price_columns", "price_levels", "no_choice", "outside_share", "format", "columns", "contents", "separator"),
