@@ -42,7 +42,7 @@ def test_the_command_decides_as_the_function_does(folder: Path) -> None:
     text = call(folder, *words).stdout
     assert "Proven best: by this model, no feasible offer is worth more" in text
     assert "Without tea, the offer earns" in text
-    assert "Best value by number of items, by the model" in text
+    assert "The best offer of each size earns: 1 item " in text
     assert answer(folder, "--excludes", "cream:pie", "--at-least", 3)["offer"] != wanted.offer
 
 

@@ -130,6 +130,16 @@ def test_a_claim_is_what_is_left_after_overestimation() -> None:
     assert lines[1].startswith(less)
     content = found.to_json()
     assert content["expected"] == content["value"] - content["overestimate"]
+    assert found.expect(around.present_value) == around.present_value  # it was not picked from many
+    assert found.expect(0.0) == 0.0
+    assert found.expect(1.0) == 1.0 - found.overestimate
+    second = found.runners_up[0] if found.runners_up else best_offer(boot.model, MARGINS, top=2).runners_up[0]
+    today = best_offer(boot.model, MARGINS, counts=boot, present=second.offer)
+    assert today.context is not None
+    assert today.lead is not None  # today's offer is the next best: one difference, wherever it is printed
+    assert today.lead.value == pytest.approx(today.context.gain)
+    assert today.lead.value == pytest.approx(today.expected - second.value)
+    assert f"is worth {PER_100.amount(today.context.gain, '.3g')} less" in str(today)
     kept = best_offer(boot.model, MARGINS, counts=boot, present=found.offer)
     assert (kept.overestimate, kept.expected) == (0.0, kept.value)  # nothing was chosen from many
     alone = best_offer(boot.model, MARGINS, counts=boot, must=["tea"], at_most=1, present=("pie",))

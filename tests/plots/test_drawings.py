@@ -91,7 +91,7 @@ def moves(size: int, with_ends: bool = False) -> Substitution:
 def decision(n_runners: int, interval: tuple[float, float] | None) -> Any:
     runners = [SimpleNamespace(offer=offer, value=value) for offer, value in ((("tea",), 1.25), (("tea", "rum"), 1.1))]
     return SimpleNamespace(
-        offer=("tea", "pie"), value=1.50321, overestimate=0.0, runners_up=runners[:n_runners], interval=interval,
+        offer=("tea", "pie"), value=1.50321, expect=float, runners_up=runners[:n_runners], interval=interval,
         problem=SimpleNamespace(items=("egg", "tea", "pie", "rum")), by_size={3: 1.4, 1: 1.25, 2: 1.50321},
     )  # fmt: skip
 

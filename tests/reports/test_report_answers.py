@@ -120,7 +120,8 @@ def test_the_section_of_the_best_offer_has_its_numbers(monkeypatch: pytest.Monke
     monkeypatch.setattr(findings, "summary", lambda *_: ["in short", "Not proven best", "next"])
     monkeypatch.setattr(findings, "explanation", lambda *_: ["the same again", "why", "and why not"])
     decision: Any = SimpleNamespace(
-        offer=("tea", "pie"), value=1.625, overestimate=0.125, by_size={1: 1.0, 2: 1.5, 3: 1.25},
+        offer=("tea", "pie"), value=1.625, expected=1.5, expect=lambda value: value - 0.125,
+        by_size={1: 1.125, 2: 1.625, 3: 1.375},
         shares={"no": 0.2, "tea": 0.5, "pie": 0.3},
         runners_up=[SimpleNamespace(offer=("tea",), value=1.125), SimpleNamespace(offer=("tea", "rum"), value=1.0)],
     )  # fmt: skip
@@ -139,9 +140,9 @@ def test_the_section_of_the_best_offer_has_its_numbers(monkeypatch: pytest.Monke
     assert "50" in sizes.table.rows[1][2]  # type: ignore[union-attr]
     assert "25" in sizes.table.rows[2][2]  # type: ignore[union-attr]
     assert tuple(taken.rows) == (("tea", "50.0 %"), ("pie", "30.0 %"), ("no", "20.0 %"))  # type: ignore[union-attr]
-    decision.by_size = {1: 1.0, 2: 1.5}
+    decision.by_size = {1: 1.125, 2: 1.625}
     assert len(findings.offer_section(decision, Units()).parts) == 3
-    decision.by_size = {2: 1.5}
+    decision.by_size = {2: 1.625}
     assert len(findings.offer_section(decision, Units()).parts) == 2
 
 

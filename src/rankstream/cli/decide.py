@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankstream._core.terminal import print_answer, print_note, progress
+from rankstream._core.terminal import plural, print_answer, print_note, progress
 from rankstream._core.watch import process_seconds
 from rankstream.cli.items import Items, read_items, word_pairs
 from rankstream.cli.markets import Finish, decision_lines, names_elsewhere, per_market
@@ -87,7 +87,7 @@ def decide(
     capacity: Total shelf space; the table of items needs a column space.
     ladder: "small:large" never prices small above large; repeat for several.
     present: Today's offer, such as "tea@3.50;cake@4.00". "recent" is the most frequent offer of the last four weeks
-        (the default if the choices are known).
+        in the data (the default if the choices are known).
     data: Choices the model was fitted to (default: that file, if it is in the model's folder).
     intervals: Compute 95 % intervals by refitting the model to resampled choices.
     safe: Also find the offer with the best worst case (needs --data).
@@ -294,11 +294,11 @@ def show(found: Any, as_json: bool, about: dict[str, Any], currency: str = "") -
     if isinstance(found, Decision):
         changes, sizes = change_lines(found, units), found.by_size if found.knows_sizes else {}
         lines += [*changes, *([""] if changes else []), *summary(found, units)]
-        for runner in found.runners_up[1:]:
-            lines.append(f"  {units.amount(runner.value - found.overestimate)}  {named(runner.offer)}")
+        for place, runner in enumerate(found.runners_up[1:], 3):
+            lines.append(f"Number {place}: {named(runner.offer)}: earns {units.amount(found.expect(runner.value))}.")
         lines += ["", *explanation(found, units)[1:]]
-        values = ", ".join(f"{size}: {Units(units.customers).amount(value)}" for size, value in sizes.items())
-        lines += [f"\nBest value by number of items, by the model: {values}."] if len(sizes) > 1 else []
+        best = [f"{plural(size, 'item')} {units.amount(found.expect(sizes[size]))}" for size in sizes if size]
+        lines += [f"\nThe best offer of each size earns: {', '.join(best)}."] if len(best) > 1 else []
     else:
         lines.append(str(found))
     told = {"warnings": list(map(shell_words, fit_warnings(about))), "interval_name": interval_words(about)}

@@ -86,7 +86,7 @@ def context_of(problem: OfferProblem, mask: Mask, value: float, counts: ChoiceCo
 
 
 def most_frequent_offer(counts: ChoiceCounts) -> tuple[Label, ...]:
-    """Return the offer that was shown most often; of several, the one whose items were shown most, then the dearest.
+    """Return the offer that was shown most often; of several, that of the items shown most, then the highest prices.
 
     >>> from rankstream import Assortments
     >>> most_frequent_offer(ChoiceCounts(Assortments([("tea", "no"), ("pie", "no")]), [4, 1, 9, 2]))

@@ -50,7 +50,7 @@ class Decision:
         The expected margin per customer, minus listing costs, by the model.
     overestimate : float
         By how much that is overestimated on average, as the offer is the best of many; measured by the refits behind
-        intervals, 0 without them and for today's offer.
+        intervals, 0 without them and for today's offer. ``expect`` takes it off.
     bound : float
         No feasible offer is worth more.
     proven : bool
@@ -96,7 +96,12 @@ class Decision:
     @property
     def expected(self) -> float:
         """The value to expect: that by the model, minus its overestimate. Intervals are around it."""
-        return self.value - self.overestimate
+        return self.expect(self.value)
+
+    def expect(self, value: float) -> float:
+        """Return what to expect of an offer with this value by the model: less, unless it is empty or today's."""
+        exact = [0.0] if self.context is None or self.context.present is None else [0.0, self.context.present_value]
+        return value if np.isclose(value, exact, 1e-9, 0.0).any() else value - self.overestimate
 
     @property
     def menu(self) -> tuple[Label, ...]:
@@ -218,21 +223,21 @@ def summary(found: Decision, units: Units = PER_100) -> list[str]:
         less = f"{units.amount(found.value)} minus {units.amount(found.overestimate, '.2g')}"
         lines.append(f"That is {less}, because the best of many offers is overestimated.")
     around = found.context
+    if around is not None and around.nearness is not None:
+        lines.append(around.nearness.sentence)
     if around is not None and around.present is not None:
         same = set(around.present) == set(found.offer)
         gain = f"{units.change(around.gain)}{units.ends(around.gain_interval)} compared with today's offer"
         lines.append("This is today's offer." if same else f"{gain}, which earns {units.amount(around.present_value)}.")
         if not same and around.gain_interval is not None and around.gain_interval[0] <= 0.0:
             lines[-1] += " The data do not show that it is better."
-    if around is not None and around.nearness is not None:
-        lines.append(around.nearness.sentence)
     if found.proven:
         lines.append(f"Proven best: by this model, no feasible offer is worth more (search: {found.engine}).")
     else:
         bound = units.amount(found.bound)
         lines.append(f"Not proven best (search: {found.engine}): by this model, no offer is worth more than {bound}.")
     if found.runners_up:
-        lead = found.value - found.runners_up[0].value
+        lead = found.expected - found.expect(found.runners_up[0].value)
         text = f"The next best, {named(found.runners_up[0].offer)}, is worth {units.amount(lead, '.3g')} less"
         if found.lead is not None:
             text += units.ends((found.lead.low, found.lead.high), ".3g")
@@ -265,9 +270,9 @@ def explanation(found: Decision, units: Units = PER_100) -> list[str]:
     problem, mask = found.problem, found.offer_mask
     inside = np.flatnonzero(mask)
     without = [mask & (np.arange(mask.size) != code) for code in inside]
-    adds = found.value - values(problem, without) if without else np.zeros(0)
+    adds = [found.expected - found.expect(value) for value in values(problem, without).tolist()] if without else []
     lines = [summary(found, units)[0] + "."]
-    for place in np.argsort(-adds, kind="stable").tolist():
+    for place in np.argsort(np.negative(adds), kind="stable").tolist():
         code = int(inside[place])
         item = problem.items[code]
         share = found.shares[item if problem.levels is None else problem.levels.of(item)[0]]
@@ -286,8 +291,9 @@ def _rejected(found: Decision, units: Units, most: int = 3) -> list[str]:
     for change in single_changes(found.problem, found.offer_mask, found.value, Deadline(0.0)):
         if change.comes is None or change.comes in lines or len(lines) == most:
             continue
-        what = f"cost {units.amount(-change.gain, '.3g')}" if change.gain < -close else "change nothing"
+        cost = found.expected - found.expect(change.value)
+        what = f"cost {units.amount(cost, '.3g')}" if change.gain < -close else "change nothing"
         if change.gain > close:
-            what = f"earn {units.amount(change.gain, '.3g')} more: the search ran out of time"
+            what = f"earn {units.amount(-cost, '.3g')} more: the search ran out of time"
         lines[change.comes] = f"{change.words} would {what}."
     return list(lines.values())

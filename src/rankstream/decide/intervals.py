@@ -59,7 +59,7 @@ def with_interval(
 ) -> Decision:
     """Add intervals to a decision: value -+ t * sqrt(se^2 + shift^2 + misfit), with Student's t for few refits.
 
-    That of the best offer is around its expected value: the best of many offers is on average overestimated.
+    Values of offers are less by the overestimate of the best of many, except that of today's offer.
     The offers are kept fixed. A lead whose interval contains 0 is noise: the data do not show which of the two offers
     is better. If ``watch`` stops it before ``MIN_REPLICATES`` refits, there are no intervals.
     """
@@ -86,14 +86,14 @@ def with_interval(
     table, wide = np.array(rows), float(stdtrit(len(rows) - 1, 0.5 + 0.5 * interval))
     worths = values(problem, masks)
     worth = dict(zip(offers, zip(worths.tolist(), table.T, strict=True), strict=True))
-    kept_offer = around.present is not None and set(around.present) == set(found.offer)
+    kept_offer = around.present is not None and np.isclose(around.present_value, found.value, 1e-9, 0.0)
     stretch = float(np.sqrt(many.misfit.stretched(np.array(1.0))))
     near = [offers.index(offer) for offer in (found.offer, *(rival.offer for rival in rivals))]
     too_much = 0.0 if kept_offer else overestimate(worths[near], stretch * table[:, near])
 
-    def ends(offer: tuple[Label, ...], base: tuple[Label, ...] | None, less: float = 0.0) -> tuple[float, float, float]:
+    def ends(offer: tuple[Label, ...], base: tuple[Label, ...] | None) -> tuple[float, float, float]:
         """Return the value of an offer, or its difference from a base, with the ends of its interval."""
-        value, refits = worth[offer]
+        (value, refits), less = worth[offer], too_much if base in (None, around.present) else 0.0
         if base is not None:
             value, refits = value - worth[base][0], refits - worth[base][1]
         reach = wide * float(np.sqrt(many.misfit.stretched(np.array(spread(refits, value) ** 2))))
@@ -102,12 +102,12 @@ def with_interval(
     lead = Lead(*ends(found.offer, offers[1])) if found.runners_up else None
     if around.present is not None:
         changes = []
-        for change in around.changes:  # one that leads to the best offer gains what that does
-            gain, *both = ends(change.offer, around.present, too_much if change.offer == found.offer else 0.0)
+        for change in around.changes:
+            gain, *both = ends(change.offer, around.present)
             changes.append(replace(change, gain=gain, interval=(both[0], both[1])))
-        gain, *both = ends(found.offer, around.present, too_much)
+        gain, *both = ends(found.offer, around.present)
         around = replace(around, changes=tuple(changes), gain=gain, gain_interval=(both[0], both[1]))
-    around, claim = replace(around, refits=len(rows)), ends(found.offer, None, too_much)[1:]
+    around, claim = replace(around, refits=len(rows)), ends(found.offer, None)[1:]
     return replace(found, interval=claim, lead=lead, runners_up=kept, context=around, overestimate=too_much)
 
 

@@ -49,12 +49,12 @@ class Nearness:
         Examples
         --------
         >>> print(Nearness(312, ("tea",), 0, 1, 1, 3).words, Nearness(0, ("tea", "pie"), 3, 6, 8, 12).words)
-        It was shown 312 times.
+        This offer was shown 312 times.
         Never shown: the nearest offer in the data differs in 3 items. This offer has 6 items; offers in the data have
         8 to 12.
         """
         if self.shown:
-            return f"It was shown {plural(self.shown, 'time')}."
+            return f"This offer was shown {plural(self.shown, 'time')}."
         text = f"Never shown: the nearest offer in the data differs in {plural(self.differs, 'item')}."
         if not self.fewest <= self.size <= self.most:
             have = f"{self.fewest}" if self.fewest == self.most else f"{self.fewest} to {self.most}"

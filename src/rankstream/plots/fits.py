@@ -151,7 +151,7 @@ def value_by_size(found: Decision, axes: "Axes") -> "Axes":
     from matplotlib.ticker import MaxNLocator
 
     sizes = sorted(found.by_size)
-    worth = [PER_100.customers * found.by_size[size] for size in sizes]
+    worth = [PER_100.customers * found.expect(found.by_size[size]) for size in sizes]
     axes.plot(sizes, worth, color=GREY, linewidth=1, zorder=1)
     for mine, colour, label in ((False, BLUE, "best of its size"), (True, ORANGE, "the offer")):
         picked = [place for place, size in enumerate(sizes) if (size == len(found.offer)) == mine]
@@ -176,7 +176,7 @@ def runners_up(found: Decision, axes: "Axes") -> "Axes":
             face = colour if inside or same else "none"
             axes.scatter(column, row, s=130 if inside or not same else 14, facecolor=face, edgecolor=colour, zorder=2)
     ends = PER_100.ends(found.interval)
-    labels = [PER_100.amount(value - found.overestimate) + ends * (not row) for row, (_, value) in enumerate(rows)]
+    labels = [PER_100.amount(found.expect(value)) + ends * (not row) for row, (_, value) in enumerate(rows)]
     axes.set_yticks(range(len(rows)), labels)
     axes.set_xticks(range(len(used)), [names[item] for item in used], rotation=45, ha="right", rotation_mode="anchor")
     axes.set_axisbelow(True)

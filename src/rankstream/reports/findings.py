@@ -105,6 +105,7 @@ def _over_time(
         if size
     ]
     some = "" if len(lines) == len(names) else f", {len(lines)} of {len(names):,} items"
+    note = " (shares also change with what was on offer)" if title == "Share of all choices" else ""
     heads = ("from", "choices", *(names[at] for at in lines))
     shown = TableBlock(f"Shares of {what}{some}, with 95 % intervals", heads, rows)
     values = {
@@ -112,32 +113,31 @@ def _over_time(
         "spans": list(times), "choices": sizes.tolist(), "alarms": list(alarms), "drawn": len(lines),
         "items": [{"item": names[at], "shares": [found[n] for found in cells]} for n, at in enumerate(order)],
     }  # fmt: skip
-    return Chart("trend", f"{title} over time{some}", values, shown)
+    return Chart("trend", f"{title} over time{some}{note}", values, shown)
 
 
 def offer_section(found: Decision, units: Units) -> Section:
     """The best offer, why it is that one, and what the best offer of each size is worth."""
     per = f"value per {units.customers:,} customers"
+    offers = [(found.offer, found.value), *((one.offer, one.value) for one in found.runners_up)]
     rows = [
         (
             differences(found.offer, offer) if place else joined(offer, len(offer)),
-            units.amount(value - found.overestimate),
-            units.amount(found.value - value) if place else "",
+            units.amount(found.expect(value)),
+            units.amount(found.expected - found.expect(value)) if place else "",
         )
-        for place, (offer, value) in enumerate(
-            [(found.offer, found.value), *((one.offer, one.value) for one in found.runners_up)]
-        )
+        for place, (offer, value) in enumerate(offers)
     ]
     heads = ("the best offer, then how the next best differ from it", per, "less than the best")
     parts: list[Any] = [TableBlock("The best offers", heads, rows)]
-    sizes = found.by_size
+    sizes = {size: found.expect(value) for size, value in found.by_size.items()}
     if len(sizes) > 1:
         before = [float("nan"), *list(sizes.values())[:-1]]
         worth = [
             (str(size), units.amount(value), "" if np.isnan(less) else units.change(value - less))
             for (size, value), less in zip(sizes.items(), before, strict=True)
         ]
-        shown = TableBlock("The best value by number of items, by the model", ("items", per, "one more adds"), worth)
+        shown = TableBlock("The best value by number of items", ("items", per, "one more adds"), worth)
         values = [{"size": size, "value": value, "chosen": size == len(found.offer)} for size, value in sizes.items()]
         parts.append(Chart("sizes", "The value of shelf space", values, shown))
     shares = TableBlock(
