@@ -34,8 +34,8 @@ def compare(
     Example: rankstream compare choices.csv --folds 5
 
     Options:
-    models: Models to compare, separated by commas: the methods of 'fit', nearest-l1, nearest-linf and frank-wolfe
-        (default: all).
+    models: Models to compare, separated by commas: the methods of 'fit', and variants of nearest: nearest-l1,
+        nearest-linf, frank-wolfe (default: all). See the page Choose a method.
     folds: Number of cross-validation folds (default: 5, or the number of offers if that is less).
     holdout: What to leave out for the test: whole offers (assortments), single choices, or later times (time).
     plot: Also save a chart of the differences (.png, .svg, .pdf or .jpg).

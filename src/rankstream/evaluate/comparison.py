@@ -93,8 +93,9 @@ class Comparison:
             are = "is" if len(near) == 1 else "are"
             sentence = f"No model predicts better than a uniform guess, but {_listed(near)} {are} close."
         else:
-            warning = "No model clearly beats a uniform guess. " if any(row.name == "uniform" for row in near) else ""
-            ahead = f"{best.name} is ahead, but not significantly ahead of {_listed(near)}"
+            small = "The data are too few to tell any model from a uniform guess: keep the default method. "
+            warning = small if any(row.name == "uniform" for row in near) else ""
+            ahead = f"{best.name} is ahead, but not significantly" + ("" if warning else f" ahead of {_listed(near)}")
             if all(round(row.behind, 4) == 0.0 for row in near):
                 ahead = f"{best.name} predicts as well as {' and '.join(row.name for row in near)}"
             sentence = f"{warning}{ahead}."
@@ -110,11 +111,11 @@ class Comparison:
         choices = f"{round(self.observations, 1):,.12g} choices"  # fractional with an assumed share
         how = f"{len(self.rows[0].scores)} folds, {HELD_OUT[self.holdout]} held out, {choices}"
         scale = (
-            f"Log-likelihood per choice (natural log), ± half its 95 % interval, with {self.epsilon:g} of a uniform "
-            f"choice mixed in, except in the column unmixed ({how} tested). A uniform guess has {self.uniform:.4f}; no "
-            f"model can exceed {self.hindsight:.4f}."
+            f"Log-likelihood per choice (natural log), ± half its 95 % interval ({how} tested). A uniform guess has "
+            f"{self.uniform:.4f}; no model can exceed {self.hindsight:.4f}. All but the column unmixed have "
+            f"{self.epsilon:g} of a uniform guess mixed in, so that a choice predicted as impossible cannot decide the result."
         )
-        return "\n".join([*lines, "", scale, self.verdict])
+        return "\n".join([self.verdict, "", *lines, "", scale])
 
     def __repr__(self) -> str:
         return f"Comparison({self.verdict})"
