@@ -82,7 +82,7 @@ def test_customer_types_are_merged_by_their_favourites() -> None:
     assert [text.get_text() for text in axes.get_yticklabels()] == ["tea > pie", "rum > (no)"]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([60.0, 25.0])  # type: ignore[attr-defined]
     assert [text.get_text() for text in axes.texts] == ["60.0", "25.0"]
-    assert axes.get_title().endswith("1 more have 15.0 %")
+    assert axes.get_title().endswith("\n1 smaller type: 15.0 %")
     axes = plots.segments(model, Figure().subplots(), places=1)
     assert [text.get_text() for text in axes.get_yticklabels()] == ["tea", "rum", "(no)"]
     whole = rs.RankingModel(["tea", "pie"], [("tea", "pie")], [1.0])
@@ -118,6 +118,11 @@ def test_the_substitution_matrix_has_numbers_while_there_is_room() -> None:
     for size, numbers in ((20, 19), (21, 0)):  # everybody takes item 0
         many = rs.RankingModel(range(size), [range(size)], [1.0])
         assert len(plots.substitution(many.substitution(), Figure().subplots()).texts) == numbers
+    rankings = [("tea", "pie", "no"), ("no", "tea", "pie")]
+    leaves = rs.RankingModel(["no", "tea", "pie"], rankings, [0.75, 0.25], no_choice_code=0)
+    axes = plots.substitution(replace(leaves.substitution(), low=np.eye(3), high=np.eye(3)), Figure().subplots())
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["tea (75 %)", "pie (0 %)"]  # leaving is never gone
+    assert [text.get_text() for text in axes.texts] == ["0\n0 to 0", "100\n0 to 0"]
     named = rs.RankingModel(["$5 tea", "x" * 40], [("$5 tea", "x" * 40)], [1.0])
     labels = [text.get_text() for text in plots.substitution(named, Figure().subplots()).get_xticklabels()]
     assert labels == [r"\$5 tea", "x" * 17 + "…"]

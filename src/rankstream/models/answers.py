@@ -36,6 +36,8 @@ class Substitution:
         The ends of intervals of the shares, from ``Bootstrap.substitution``.
     interval_name : str
         Name of these intervals, such as "95 % intervals" (``interval_words``).
+    no_choice : item or None
+        The no-purchase option, which is never out of stock.
     """
 
     items: tuple[Label, ...]
@@ -44,6 +46,7 @@ class Substitution:
     low: Vec | None = None
     high: Vec | None = None
     interval_name: str = "intervals"
+    no_choice: Label | None = None
 
     def gains(self, item: Label) -> dict[Label, float]:
         """Return what buyers of an item choose when it is gone, largest share first."""
@@ -150,7 +153,7 @@ def substitution(
         others = np.delete(np.arange(size), place)
         if before[place] > 1e-12:
             shares[place, others] = (left - before[others]) / before[place]
-    return Substitution(whole, before, shares)
+    return Substitution(whole, before, shares, no_choice=getattr(model, "no_choice", None))
 
 
 def most_chosen(model: Predicts, most: int) -> tuple[Label, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.terminal import visible
+from rankstream._core.terminal import plural, visible
 from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.answers import Substitution, favourites, most_chosen
@@ -136,7 +136,8 @@ def segments(
     axes.set_yticks(range(len(shown)), labels)
     axes.invert_yaxis()
     what = "first choice" if places == 1 else f"first {places} choices"
-    others = f"\n{len(found) - len(shown):,} more have {100 - sum(shares):.1f} %" if len(found) > len(shown) else ""
+    rest = len(found) - len(shown)
+    others = f"\n{plural(rest, 'smaller type')}: {100 - sum(shares):.1f} %" if rest else ""
     known = "" if ends is None else f", with {interval_words(getattr(model, 'about', {}))}"
     furthest = max(shares) if ends is None else max(100 * ends[key][1] for key, _ in shown)
     prices = "" if levels_of(model) is None else "\nat usual prices"
@@ -153,25 +154,25 @@ def substitution(found: Substitution | Model, axes: "Axes") -> "Axes":
     twenty items have numbers too, in percent, and below them the ends of their intervals where these are known.
     """
     moves = found if isinstance(found, Substitution) else found.substitution()
-    size = len(moves.items)
-    hidden = np.eye(size, dtype=bool) | ~moves.shares.any(axis=1, keepdims=True)
-    table = np.ma.masked_array(100 * moves.shares, mask=hidden)
-    top = max(1.0, float(100 * moves.shares.max()))
+    size, gone = len(moves.items), [place for place, item in enumerate(moves.items) if item != moves.no_choice]
+    hidden = (np.eye(size, dtype=bool) | ~moves.shares.any(axis=1, keepdims=True))[gone]
+    table = np.ma.masked_array(100 * moves.shares[gone], mask=hidden)
+    top = max(1.0, float(table.data.max()))
     image = axes.imshow(table, cmap="Blues", vmin=0.0, vmax=top, aspect="equal")
     axes.set_facecolor("#dddddd")
     small = 10 if size <= 12 else 8 if size <= MAX_NUMBERS else 7
     names = list(short_names(moves.items).values())
     axes.set_xticks(range(size), names, rotation=90 if size > 6 else 35, fontsize=small,
                     ha="center" if size > 6 else "right", rotation_mode=None if size > 6 else "anchor")  # fmt: skip
-    rows = [f"{name} ({100 * share:.0f} %)" for name, share in zip(names, moves.before, strict=True)]
-    axes.set_yticks(range(size), rows, fontsize=small)
+    rows = [f"{names[place]} ({100 * moves.before[place]:.0f} %)" for place in gone]
+    axes.set_yticks(range(len(rows)), rows, fontsize=small)
     if size <= MAX_NUMBERS:
         for row, column in zip(*np.nonzero(~hidden), strict=True):
             share = float(table[row, column])
             colour = "white" if share > 0.6 * top else "black"
             text = f"{share:.0f}"
             if moves.low is not None and moves.high is not None:
-                text += f"\n{100 * moves.low[row, column]:.0f} to {100 * moves.high[row, column]:.0f}"
+                text += f"\n{100 * moves.low[gone[row], column]:.0f} to {100 * moves.high[gone[row], column]:.0f}"
             letters = 9.0 if size <= 12 else 7.0
             axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=letters, linespacing=1.1)
     figure = axes.get_figure()

@@ -110,11 +110,10 @@ def substitution_section(moves: Substitution, ends: Mapping[Label, Any] | None =
     asked = [place for place in range(len(moves.items)) if moves.shares[place].any()]
     largest = sorted(asked, key=lambda place: -float(moves.before[place]))[:MOST_DRAWN]
     drawn = moves.among([moves.items[place] for place in largest])
-    shown = _gains(moves, asked, ends)
+    shown = _gains(moves, [place for place in asked if moves.items[place] != moves.no_choice], ends)
     parts: tuple[Any, ...] = (shown,)
     if drawn.items:
-        nothing = None if model is None else model.no_choice  # it cannot be out of stock
-        rows = [item for item in drawn.items if item != nothing]
+        rows = [item for item in drawn.items if item != moves.no_choice]
         fields = ("item", "share", "gains", "gains_intervals")
         flows, matrix = (
             [{name: one.get(name) for name in fields} for one in part.to_json(rows)] for part in (moves, drawn)
