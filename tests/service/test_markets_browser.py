@@ -70,7 +70,7 @@ def test_all_markets_are_seen_at_once_and_sorted(seen: Seen) -> None:
     row = page.locator("tr[data-market=cafe]")
     assert "108" in row.inner_text()
     assert row.locator(".seller").first.inner_text().split() == ["tea", "33", "%"]
-    assert row.locator(".is-change summary").inner_text() in ("Stable", "Change not tested", "Changed lately")
+    assert row.locator(".is-change summary").inner_text() in ("Tastes stable", "Change not tested", "Changed lately")
     row.locator(".chip summary", has_text="fit").click()
     row.get_by_text("The model is based on 108 choices").wait_for()
     for head, first in (("choices", "cafe"), ("choices", "odd"), ("market", "cafe"), ("market", "odd")):

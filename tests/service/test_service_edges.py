@@ -183,7 +183,7 @@ def test_chips_say_what_the_header_says() -> None:
     assert "Near the best fit (proven)" in quality(gap=0.05)
     assert "Fits within noise" in quality(gap=0.06, distance=0.04, noise=0.04)
     assert "Fits within noise" not in quality(gap=0.06, distance=0.04, noise=0.039)
-    assert "Fit may not be the closest" in quality(gap=0.06)
+    assert "A closer fit may exist" in quality(gap=0.06)
     assert "Fit not proven yet" in quality(gap=None)
     assert "Provisional" in quality(choices=29.0)
     assert "Provisional" not in quality(choices=30.0)
@@ -241,8 +241,8 @@ def test_changes_have_a_label() -> None:
     assert label([5.0, 1200.0], False) == "Changed at record 1,200"
     assert label([86_400.0 * 31], True) == "Changed on 1 February"
     assert label([], True, changed=True, tested=1) == "Changed lately"
-    assert label([], True, changed=False, tested=1, tested_items=0) == "Stable"
-    assert label([], True, changed=False, tested=0, tested_items=3) == "Stable"
+    assert label([], True, changed=False, tested=1, tested_items=0) == "Tastes stable"
+    assert label([], True, changed=False, tested=0, tested_items=3) == "Tastes stable"
     assert label([], True, changed=False, tested=0, tested_items=0) == "Change not tested"
 
 

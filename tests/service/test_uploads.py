@@ -122,7 +122,7 @@ def test_a_file_is_looked_at_corrected_and_becomes_a_market(opened: Shop) -> Non
     assert model_of(opened, "one")["model"]["kind"] != "sparse"
     listed = opened.http.request("GET", "/").text
     assert all(words in listed for words in ("240", "28 May 2026"))
-    fits = ("Fits within noise", "Near the best fit (proven)", "Fit may not be the closest")
+    fits = ("Fits within noise", "Near the best fit (proven)", "A closer fit may exist")
     assert sum(words in listed for words in fits) == 1
     shown = opened.http.request("GET", "/markets/one").text
     assert "240 choices from 2 different offers of 3 items." in shown  # the account, in the tab Data
@@ -138,7 +138,7 @@ def test_a_column_of_stores_makes_a_market_of_each(opened: Shop) -> None:
     for market in ("North", "South"):
         model_of(opened, market)
         summary = opened.http.request("GET", f"/page/{market}/summary").json()
-        assert summary["change"]["label"] in ("Stable", "Changed lately", "Change not tested")
+        assert summary["change"]["label"] in ("Tastes stable", "Changed lately", "Change not tested")
         assert summary["trend"]["dated"]
     assert "shop" not in [one["market"] for one in opened.get("").json()["markets"]]
     taken = ask(opened, "import", upload(opened, CHOICES).json()["file"], by=["store"])

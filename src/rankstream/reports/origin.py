@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 MIN_DATE = 1e8  # seconds since 1970 from which on numbers are taken for times: smaller ones may be anything
 
-NEW_KEYS = {"held_out_nats": "held_out_log_likelihood", "trust": "adjustment"}
-"""What files of 0.3 call the notes about a prediction, and what they are called now."""
-
 
 def origin_lines(about: dict[str, Any]) -> list[str]:
     """Data, reading, method and certificate, as far as the model remembers them."""
@@ -36,23 +33,18 @@ def warning_lines(about: dict[str, Any]) -> list[str]:
 
 def prediction_lines(about: dict[str, Any]) -> list[str]:
     """What a model by maximum entropy predicts with where its choices say nothing, and how that was decided."""
-    found = {NEW_KEYS.get(key, key): value for key, value in noted(about, "prediction").items()}
-    weights, scores = _numbers(found.get("weights")), _numbers(found.get("held_out_log_likelihood"))
+    found, key = noted(about, "prediction"), "held_out_log_likelihood"  # held_out_nats in files of 0.3
+    weights, scores = _numbers(found.get("weights")), _numbers(found.get(key, found.get("held_out_nats")))
     lines: list[str] = []
     if weights and scores:
         parts = sorted(weights.items(), key=lambda pair: -pair[1])
         named = "; ".join(f"{shown(name)} {100 * weight:.0f} %" for name, weight in parts)
-        lines.append(f"The fit starts from simpler models, weighted by accuracy on held-out offers: {named}.")
+        lines.append(f"Predictions for unseen offers lean on simpler models, by accuracy on held-out offers: {named}.")
     elif weights:
-        many = f"a mixture of {len(weights)} simpler models in equal parts"
-        many = many if len(weights) > 1 else shown(next(iter(weights)))
-        lines.append(f"The fit starts from {many}, as too few offers can be held out. That matters where data are few.")
+        many = f"{len(weights)} simpler models" if len(weights) > 1 else f"a simpler model ({shown(*weights)})"
+        lines.append(f"With so few offers in the data, predictions for unseen offers lean on {many}.")
     if found.get("approximate") is True:
         lines.append("There are too many offers for an exact fit, so rankings were sampled.")
-    if isinstance(adjustment := found.get("adjustment"), int | float):
-        lines.append(f"It was then adjusted to your data, with a penalty of {adjustment:g} (3: closely, 300: hardly).")
-    elif "adjustment" in found:
-        lines.append("It was not adjusted to your data.")
     return [line.replace(" classes", " latent classes").replace(", light", ", lightly regularised") for line in lines]
 
 

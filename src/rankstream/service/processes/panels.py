@@ -144,7 +144,7 @@ def _change_label(drift: DriftReport, alarms: Sequence[float], dated: bool) -> s
         return f"Changed at record {alarms[-1]:,.0f}"
     if drift.changed:
         return "Changed lately"
-    return "Stable" if drift.tested or drift.tested_items else "Change not tested"
+    return "Tastes stable" if drift.tested or drift.tested_items else "Change not tested"
 
 
 def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, int]]) -> Section:
