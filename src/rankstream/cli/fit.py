@@ -42,7 +42,7 @@ TIME_SLICES = 8  # equal parts of the records, to test for a change: splits at q
 def fit(
     data: Data,
     out: Annotated[Path | None, typer.Option("--out", "-o")] = None,
-    method: Annotated[str, choice(*METHODS, text="Estimation method; auto chooses by the size of the data.")] = "auto",
+    method: Annotated[str, choice(*METHODS)] = "auto",
     budget: Annotated[float | None, typer.Option(min=0.0)] = None,
     timeout: Annotated[float | None, typer.Option(min=0.0)] = None,
     tolerance: Annotated[float | None, typer.Option(min=0.0)] = None,
@@ -63,6 +63,8 @@ def fit(
     Example: rankstream fit choices.csv -o model.json
 
     Options:
+    method: Estimation method. auto: by the size of the data; max-entropy: best for unseen offers; nearest: closest to
+        the data; mnl: one logit; latent-class: several. For the others, see the page Choose a method.
     out: Output file (default: model.json); with --by, output folder (default: models).
     budget: CPU seconds after which the best model so far is saved (default: no limit; for nearest and primal-dual 600,
         or 60 with very many items).

@@ -24,7 +24,7 @@ def open(  # noqa: A001
     sources: list[Path],
     folder: Path | None = None,
     by: str | None = None,
-    method: Annotated[str, choice(*METHODS, text="Estimation method; auto chooses by the size of the data.")] = "auto",
+    method: Annotated[str, choice(*METHODS, text="Estimation method, as in 'fit'.")] = "auto",
     budget: Annotated[float | None, typer.Option(min=0.0, help="CPU seconds for each fit.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,

@@ -43,8 +43,8 @@ def predict(
     Options:
     offer: Offer to predict, such as 'tea;cake', with prices 'tea@3.50;cake@4', or a JSON list; repeat for several.
     interval: Add intervals at this confidence level, such as 0.95 (needs --data).
-    wide: Add proven ranges instead: the lowest and highest share in any ranking model that fits the choices at this
-        confidence level, also of offers whose content is uncertain (see 'fit --between'; needs --data).
+    wide: Add ranges instead, such as 0.95: the lowest and highest share that any ranking model within this confidence
+        region of the data predicts. It works for uncertain offers (see 'fit --between'), too, and needs --data.
     forced: Predict as if customers must buy: do not add the no-purchase option.
     """
     from rankstream._core.arguments import number_between

@@ -52,9 +52,9 @@ def stream(
     Options:
     out: Output folder; a stream saved there is resumed.
     half_life: Number of choices, or time (7d, 12h), after which a choice counts half. With --detect, this is for the
-        second, faster model that detects changes (default: 500).
-    detect: Restart the model when a change of tastes is detected.
-    threshold: With --detect: alarm when a model of recent choices fits better by this log-likelihood (default: 15).
+        model of recent choices (default: 500).
+    detect: Restart the model when tastes change: when a model of recent choices predicts new ones clearly better.
+    threshold: With --detect: evidence needed for an alarm (default: 15). Higher: fewer false alarms, later detection.
     rounds: Solver rounds; more give a closer fit. Default: 20 per batch, or with --detect 50 for every 50 choices.
     publish: Kind of model in model.json (default: max-entropy, which predicts best; sparse has few rankings).
     to_end: Stop at the end of the file instead of waiting for more.
