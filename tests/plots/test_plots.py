@@ -82,7 +82,7 @@ def test_customer_types_are_merged_by_their_favourites() -> None:
     assert [text.get_text() for text in axes.get_yticklabels()] == ["tea > pie", "rum > (no)"]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([60.0, 25.0])  # type: ignore[attr-defined]
     assert [text.get_text() for text in axes.texts] == ["60.0", "25.0"]
-    assert axes.get_title().endswith("\n1 smaller type: 15.0 %")
+    assert axes.get_title().endswith("\n1 smaller type: 15.0 % together")
     axes = plots.segments(model, Figure().subplots(), places=1)
     assert [text.get_text() for text in axes.get_yticklabels()] == ["tea", "rum", "(no)"]
     whole = rs.RankingModel(["tea", "pie"], [("tea", "pie")], [1.0])

@@ -54,7 +54,7 @@ export function amount(number, beside = number) {
 }
 
 /** The tone of a chip that says whether a market changed. @param {string} label */
-export const toneOf = (label) => (label.startsWith("Changed") ? "care" : label === "Tastes stable" ? "good" : "");
+export const toneOf = (label) => (label.startsWith("Changed") ? "care" : label.startsWith("Tastes stable") ? "good" : "");
 
 /** @param {string} id @returns {any} */
 export const byId = (id) => document.getElementById(id);
