@@ -236,7 +236,7 @@ def test_decide_makes_one_table_of_all_markets(folder: Path) -> None:
     text = run(*words, "--currency", "EUR", cwd=folder).stdout
     lines = text.splitlines()
     assert lines[0].split() == ["market", "value", "gain", "offer"]
-    gain = "The gain is against the offer that was shown most often."
+    gain = "The gain is against today's offer."
     assert lines[-1] == f"Values are per 100 customers. {gain} In brackets: 95 % intervals."
     assert len(lines) == 9
     assert f"{100 * york['expected']:.4g} EUR [" in text

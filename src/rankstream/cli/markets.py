@@ -235,6 +235,6 @@ def decision_lines(rows: dict[str, dict[str, Any]], currency: str) -> list[str]:
     found = [f"Warning: {shown(text)} (In {', '.join(names)}.)" for text, names in warned.items()]
     for name, value, gain, offer in lines:
         found.append(f"{set_cell_size(name, widths[0])}  {value:>{widths[1]}}  {gain:>{widths[2]}}  {offer}")
-    last = "Values are per 100 customers. The gain is against the offer that was shown most often."
+    last = "Values are per 100 customers. The gain is against today's offer."
     names = {row["interval_name"] for row in rows.values() if row.get("interval")}
     return [*found, last + "".join(f" In brackets: {name}." for name in sorted(names))]

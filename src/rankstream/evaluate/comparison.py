@@ -87,8 +87,7 @@ class Comparison:
         far = [row for row in others if not row.within_noise]
         guess = best.name == "uniform"
         if not near:
-            sentence = "A uniform guess" if guess else best.name
-            return f"{sentence} predicts significantly better than {_listed(far)}."
+            return f"{'A uniform guess' if guess else best.name} predicts significantly better than {_listed(far)}."
         if guess:
             are = "is" if len(near) == 1 else "are"
             sentence = f"No model predicts better than a uniform guess, but {_listed(near)} {are} close."
@@ -113,7 +112,7 @@ class Comparison:
         scale = (
             f"Log-likelihood per choice (natural log), ± half its 95 % interval ({how} tested). A uniform guess has "
             f"{self.uniform:.4f}; no model can exceed {self.hindsight:.4f}. All but the column unmixed have "
-            f"{self.epsilon:g} of a uniform guess mixed in, so that a choice predicted as impossible cannot decide the result."
+            f"{self.epsilon:g} of a uniform guess mixed in: a choice predicted as impossible cannot decide the result."
         )
         return "\n".join([self.verdict, "", *lines, "", scale])
 

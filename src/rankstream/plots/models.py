@@ -135,8 +135,7 @@ def segments(
     ]
     axes.set_yticks(range(len(shown)), labels)
     axes.invert_yaxis()
-    what = "first choice" if places == 1 else f"first {places} choices"
-    rest = len(found) - len(shown)
+    rest, what = len(found) - len(shown), "first choice" if places == 1 else f"first {places} choices"
     others = f"\n{plural(rest, 'smaller type')}: {100 - sum(shares):.1f} % together" if rest else ""
     known = "" if ends is None else f", with {interval_words(getattr(model, 'about', {}))}"
     furthest = max(shares) if ends is None else max(100 * ends[key][1] for key, _ in shown)
