@@ -88,7 +88,7 @@ def compare(
     >>> offers = Assortments([("a", "b"), ("b", "c"), ("a", "c"), ("a", "b", "c")])
     >>> counts = ChoiceCounts(offers, [60, 40, 60, 40, 70, 30, 47, 32, 21])
     >>> compare(counts, ["mnl", "markov-chain"], folds=2).verdict
-    'No model clearly beats a uniform guess. markov-chain is ahead, but not significantly ahead of mnl (0.00...'
+    'The data are too few to tell any model from a uniform guess: keep the default method. markov-chain is ahead, ...'
     """
     number_between("epsilon", epsilon, 1e-12, 0.5)
     fits = {} if models is None else fits_of(models, seed)
