@@ -251,7 +251,7 @@ def test_bad_questions_are_named() -> None:
 
 
 def test_weights_that_nobody_knows_are_refused() -> None:
-    with pytest.raises(ValueError, match="^Counts with fractions, from weights or an assumed share, have no intervals"):
+    with pytest.raises(ValueError, match="fractions, from weights or an assumed share, have no intervals"):
         Bootstrap(ChoiceCounts(OFFERS, [0.5] * 8))
     for sizes in ([1.0, 2.0], [1.0, 0.0, 3.0]):
         with pytest.raises(ValueError, match="for each offer"):
