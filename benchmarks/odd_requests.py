@@ -114,6 +114,7 @@ class Maker:
         return {
             "half_life": reach, "window": self.pick(*NUMBERS, *TEXTS, 100, "1h"), "detect": self.mostly(True),
             "threshold": self.pick(*NUMBERS), "rounds": self.mostly(self.pick(1, 3)),
+            "attributes": self.mostly({item.strip(): {"size": 1.0} for item in ITEMS}),
             "served": self.mostly(self.pick("sparse", "max-entropy")), "seed": self.pick(*NUMBERS),
             "no_choice": self.mostly(self.pick(*ITEMS)), "price_levels": self.mostly({"tea": [3.0, 4.0]}),
         }  # fmt: skip
