@@ -23,7 +23,6 @@ from .data.decay import WindowCounts as WindowCounts
 from .data.drift import DriftReport as DriftReport
 from .data.drift import drift_report as drift_report
 from .data.prices import PriceLevels as PriceLevels
-from .data.readers import outside_sensitivity as outside_sensitivity
 from .data.readers import read as read
 from .data.readers import read_counts as read_counts
 from .data.readers import read_sales as read_sales

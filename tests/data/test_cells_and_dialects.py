@@ -13,7 +13,6 @@ from rankstream.data.readers import dialect, records
 from rankstream.data.readers.account import Account, Exposure
 from rankstream.data.readers.dialect import COMMA, DMY, MDY, POSITIVE, LineDialect, date_rule, decimal_rule, rewrite
 from rankstream.data.readers.groups import Split, period_label
-from rankstream.data.readers.outside import Sensitivity
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.records import SEPARATORS
 from rankstream.data.readers.sources import labels
@@ -278,16 +277,6 @@ def test_accounts_warn_beyond_five_percent(changed: dict[str, Any], number: int)
 def test_an_assumed_share_adds_customers() -> None:
     seen = Exposure("york", ("tea",), ("pie",), 75.0).with_outside(0.25, "no")
     assert (seen.offered, seen.missing, seen.customers) == (("tea", "no"), ("pie",), 100.0)
-
-
-def test_a_table_of_assumptions() -> None:
-    found = Sensitivity((0.1, 0.5), ("a", "a longer name"), np.array([[1.0, 0.25], [3.0, 0.125]]))
-    assert found.spans == {"a": 2.0, "a longer name": 0.125}
-    lines = found.table().splitlines()
-    assert lines[0] == "assumed share" + " " * 14 + "a" + "  a longer name"
-    assert lines[2].split() == ["50%", "3", "0.125"]
-    assert lines[3].split() == ["span", "2", "0.125"]
-    assert len({len(line) for line in lines}) == 1
 
 
 def test_an_offer_with_a_bad_row_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from rankstream.data.decay import DecayingCounts, WindowCounts, as_reach, as_sec
 from rankstream.data.drift import DriftReport, Movement, _homogeneity, adjust, drift_report, shortage
 from rankstream.data.item_changes import ItemMovement
 from rankstream.data.prices import _parts, check_price, split_label
-from rankstream.data.readers.outside import outside_sensitivity, with_outside
+from rankstream.data.readers.outside import with_outside
 from rankstream.data.readers.problems import MAX_MESSAGE_LENGTH, BadRecordError, Problems, shown
 from rankstream.data.readers.times import MAX_SECONDS, Clock, clock_of, seconds_of, slice_numbers, spans_of
 
@@ -226,8 +226,6 @@ def test_people_who_left_are_added_where_they_were_not_recorded() -> None:
     assert with_outside(counts, 0.0).tallies.tolist() == [6.0, 3.0, 0.0, 5.0, 5.0, 0.0]
     with pytest.raises(ValueError, match="There is no share for the offer"):
         with_outside(counts, {("pie", "tea"): 0.5})
-    moved = outside_sensitivity(counts, lambda some: {"all": some.observations, "one": 1.0}, [0.0, 0.5], "no")
-    assert moved.spans == {"all": 9.0, "one": 0.0}
 
 
 def test_times_of_records() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankstream import Assortments, ChoiceCounts
-from rankstream.data.readers import ballots, outside_sensitivity, read, read_counts, with_outside
+from rankstream.data.readers import ballots, read, read_counts, with_outside
 from rankstream.data.readers.ballots import choices_from_ballots
 from reader_tables import BALLOTS, expected, long, transactions
 
@@ -149,12 +149,6 @@ def test_an_assumed_outside_share() -> None:
     shares = {offer: 0.25 * number for number, offer in enumerate(before.assortments.offers)}
     assert with_outside(before, shares).frequencies()[[2, 5, 9]] == pytest.approx([0.0, 0.25, 0.5])
     assert with_outside(counts, 0.9, "no choice").tallies.tolist() == counts.tallies.tolist()
-    found = outside_sensitivity(before, lambda counts: {"tea": counts.frequencies()[1]}, [0.2, 0.6])
-    assert found.spans["tea"] == pytest.approx(0.4)
-    with pytest.raises(ValueError, match="There are no shares to assume"):
-        outside_sensitivity(before, lambda _: {"tea": 1.0}, [])
-    with pytest.raises(ValueError, match="The answers have the names"):
-        outside_sensitivity(before, lambda _: {})
     with pytest.raises(ValueError, match="There is no share for the offer"):
         with_outside(before, {})
     with pytest.raises(ValueError, match="The share is 1"):

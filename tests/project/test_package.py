@@ -26,7 +26,7 @@ ON_PURPOSE = {
 def test_public_names_are_these() -> None:
     assert set(rankstream.__all__) == {
         *("Assortments", "ChoiceCounts", "DecayingCounts", "WindowCounts", "read", "read_counts", "read_sales"),
-        *("with_outside", "outside_sensitivity", "simulate", "PriceLevels", "UncertainCounts", "availability"),
+        *("with_outside", "simulate", "PriceLevels", "UncertainCounts", "availability"),
         *("estimate", "Estimate", "Solver", "RankingEstimator", "fit_within", "Bootstrap"),
         *("Attributes", "read_attributes"),
         *("estimate_many", "Markets"),

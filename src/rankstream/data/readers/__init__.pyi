@@ -1,8 +1,6 @@
 """The public names; `lazy_loader` imports each when it is first used."""
 
 from .account import Account as Account
-from .outside import Sensitivity as Sensitivity
-from .outside import outside_sensitivity as outside_sensitivity
 from .outside import with_outside as with_outside
 from .problems import Problem as Problem
 from .problems import Problems as Problems
