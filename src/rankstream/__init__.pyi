@@ -18,6 +18,7 @@ from .data.assortments import Assortments as Assortments
 from .data.attributes import Attributes as Attributes
 from .data.attributes import read_attributes as read_attributes
 from .data.counts import ChoiceCounts as ChoiceCounts
+from .data.counts import with_outside as with_outside
 from .data.decay import DecayingCounts as DecayingCounts
 from .data.decay import WindowCounts as WindowCounts
 from .data.drift import DriftReport as DriftReport
@@ -26,7 +27,6 @@ from .data.prices import PriceLevels as PriceLevels
 from .data.readers import read as read
 from .data.readers import read_counts as read_counts
 from .data.readers import read_sales as read_sales
-from .data.readers import with_outside as with_outside
 from .data.uncertain import UncertainCounts as UncertainCounts
 from .decide.best import best_offer as best_offer
 from .decide.lost_sales import lost_sales as lost_sales

@@ -9,11 +9,11 @@ import pytest
 from rankstream import Assortments, ChoiceCounts, PriceLevels
 from rankstream._core.types import Vec
 from rankstream.data import item_changes
+from rankstream.data.counts import with_outside
 from rankstream.data.decay import DecayingCounts, WindowCounts, as_reach, as_seconds, make_counts
 from rankstream.data.drift import DriftReport, Movement, _homogeneity, adjust, drift_report, shortage
 from rankstream.data.item_changes import ItemMovement
 from rankstream.data.prices import _parts, check_price, split_label
-from rankstream.data.readers.outside import with_outside
 from rankstream.data.readers.problems import MAX_MESSAGE_LENGTH, BadRecordError, Problems, shown
 from rankstream.data.readers.times import MAX_SECONDS, Clock, clock_of, seconds_of, slice_numbers, spans_of
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream import Assortments, ChoiceCounts
-from rankstream.data.readers import ballots, read, read_counts, with_outside
+from rankstream import Assortments, ChoiceCounts, with_outside
+from rankstream.data.readers import ballots, read, read_counts
 from rankstream.data.readers.ballots import choices_from_ballots
 from reader_tables import BALLOTS, expected, long, transactions
 

@@ -1,7 +1,6 @@
 """The public names; `lazy_loader` imports each when it is first used."""
 
 from .account import Account as Account
-from .outside import with_outside as with_outside
 from .problems import Problem as Problem
 from .problems import Problems as Problems
 from .reading import Reading as Reading
