@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -32,6 +32,7 @@ OPTIONS = ["-q", "-p", "no:cacheprovider", "-m", "not browser"]
 FOLDERS = ["tests", "src"]
 CANNOT_CHANGE = 70  # exit code of a fork whose functions could not be changed in place
 MAX_TRACED_EXAMPLES, MAX_TRACED_SECONDS = 3, 0.4  # which blocks a test runs shows soon
+MAX_CASE_SECONDS = 0.1  # of a test with parameters: one more case is traced after one that takes longer
 MAX_TRACED_WAIT = 30  # seconds by the clock: one that was ended may leave threads for which the next one waits
 
 
@@ -250,7 +251,7 @@ class _Server:
             self._trace()
             signal.signal(signal.SIGALRM, _end_test)
         tests = [items[name] for name in request["tests"] if name in items]
-        for item, following in zip(tests, [*tests[1:], None], strict=True):
+        for item, following in self._in_turn(tests) if tracing else zip(tests, [*tests[1:], None], strict=True):
             _set_examples(item, bool(tracing))
             self.ran.clear()
             if tracing:
@@ -266,6 +267,16 @@ class _Server:
             elif self.has_failed:
                 return 1
         return int(self.has_failed)
+
+    def _in_turn(self, tests: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Tests with those that follow, without cases of a test of which one has taken long."""
+        item, long = tests[0], set[str]()
+        for following in (*tests[1:], None):
+            if following is None or following.nodeid.partition("[")[0] not in long:
+                yield item, following
+                if _cpu() - self.began > MAX_CASE_SECONDS:
+                    long.add(item.nodeid.partition("[")[0])
+                item = following
 
     def _note(self, word: str, node: str) -> None:
         with self.notes.open("a") as out:

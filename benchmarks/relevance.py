@@ -19,7 +19,7 @@ from footprints import Blocks
 from forks import Collection, all_blocks
 
 MAX_SECONDS_OF_A_FILE = 900.0
-MAX_TRACED_CASES = 2  # of one test with parameters: others run much the same lines
+MAX_TRACED_CASES = 40  # of one test with parameters
 MAX_NAMED_CASES = 6  # of one test with parameters, where nothing is measured
 NOT_TRACED = "tests/project/"  # tests of documents, names and the package, which run a bit of everything
 RING_WEIGHTS = (4.0, 2.0, 1.0, 0.5)  # of a function that a test mentions, by how many calls it is from the line
@@ -111,8 +111,11 @@ class Relevance:
             for block in self._around(path, number)
         }
         found = {test for block in blocks or self._all(source) for test in self._runners[block]}
-        scores = self._mentions.scores(module, line)
-        picked = sorted(found, key=lambda test: self._cost(test, module, scores.get(test.partition("[")[0], 0.0)))
+        scores, decided = self._mentions.scores(module, line), self._decided(source, line)
+        picked = sorted(
+            found,
+            key=lambda test: self._cost(test, module, scores.get(test.partition("[")[0], 0.0), test in decided),
+        )
         tests = dict.fromkeys(test.partition("[")[0] for test in picked)
         cases = (case for test in tests for case in self._cases[test])
         return list(dict.fromkeys([*picked, *cases, *self._mentions.pick(module, line)]))
@@ -121,13 +124,22 @@ class Relevance:
         """Slow tests and those that start servers, by what they mention."""
         return self._mentions.pick_long(module, line)
 
-    def _cost(self, test: str, module: str, score: float) -> tuple[int, int, str]:
+    def _cost(self, test: str, module: str, score: float, is_decided: bool) -> tuple[int, int, str]:
         """What a test is sorted by: long ones and those of other packages come later, those that name it sooner."""
         seconds, blocks = self._effort[test]
         path = Path(test.partition("::")[0])
         is_own = path.parent.name == module.partition("/")[0] or path.as_posix().endswith(module)
-        tier = sum(seconds > step for step in STEPS_OF_EFFORT) - (score >= LEAST_FOCUSED_SCORE)
+        tier = sum(seconds > step for step in STEPS_OF_EFFORT) - (score >= LEAST_FOCUSED_SCORE) - is_decided
         return tier + (not is_own) * (1 + (test in self._random)), blocks, test
+
+    def _decided(self, path: Path, line: int) -> set[str]:
+        """The tests that take the rarer way where the line decides between two, as when a check fails."""
+        blocks, ways = self._blocks.get(str(path), Blocks("")), []
+        for node in ast.walk(blocks.tree):
+            if isinstance(node, ast.If | ast.For | ast.While) and node.lineno <= line < node.body[0].lineno:
+                ways += [blocks.around(body[0].lineno) for body in (node.body, node.orelse) if body]
+        runners = [set(self._runners[block]) for block in ways if block is not None and self._runners[block]]
+        return min(runners, key=len, default=set())
 
     def _lines(self, source: Path, line: int) -> dict[Path, list[int]]:
         """The lines to look for: those of the statement, or, of a module's constant, those that name it."""
