@@ -217,3 +217,13 @@ def test_other_failures_stay_what_they_are() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, "KeyError" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["compare nowhere.csv --plot", "decide nowhere.json --margins nowhere.csv --plot", "plot nowhere.json --out"],
+)
+def test_a_picture_of_no_kind_is_refused_before_anything_is_read(tmp_path: Path, words: str) -> None:
+    done = run(*words.split(), "picture.odd", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "picture.odd is not the name of an image" in done.stderr

@@ -67,6 +67,8 @@ def test_taste_points_are_standard_and_symmetric() -> None:
     assert points.mean(axis=0) == pytest.approx(np.zeros(5), abs=1e-12)
     assert points.std(axis=0) == pytest.approx(np.ones(5))
     assert np.abs(np.corrcoef(points.T) - np.eye(5)).max() < 1e-9
+    with pytest.raises(ValueError, match="read-only"):  # everybody has the same points
+        points[0, 0] = 1.0
 
 
 @pytest.mark.parametrize("seed", [1, 7])

@@ -16,6 +16,7 @@ import rankstream as rs
 import strategies
 from rankstream import Assortments, RankingModel, load_model
 from rankstream.models import files
+from rankstream.models.parametric.mnl import LogitModel
 
 pytestmark = pytest.mark.quick
 
@@ -250,6 +251,19 @@ def test_files_of_every_kind_are_read_whole_or_refused(kind: str, tmp_path: Path
 def test_numbers_of_the_wrong_kind_or_shape_are_refused(kind: str, change: dict[str, Any], tmp_path: Path) -> None:
     whole = {"format": f"rankstream-{kind}", "version": 1, "items": ITEMS, **KINDS[kind], **change}
     with pytest.raises(ValueError, match=r"damaged model file \([^\n]+\): save the model again\.$"):
+        load_content(whole, tmp_path / "model.json")
+
+
+def test_a_file_without_memory_for_it_is_refused_with_the_kind_of_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {"format": "rankstream-logit-model", "version": 1, "items": ITEMS, **KINDS["logit-model"]}
+
+    def fail(content: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(LogitModel, "from_content", fail)
+    with pytest.raises(ValueError, match=r"damaged model file \(MemoryError\): save the model again\.$"):
         load_content(whole, tmp_path / "model.json")
 
 

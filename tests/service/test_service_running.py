@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -214,6 +215,26 @@ def test_small_answers_are_sent_at_once() -> None:
     with running.listening("127.0.0.1", 0) as (listener, address):
         assert listener.proto == socket.IPPROTO_TCP  # or else asyncio lets them wait for 40 ms
         assert address == f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("host", ["::1", "[::1]"])
+def test_an_address_of_version_6_is_in_brackets(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bound to 127.0.0.1, as not every machine has version 6."""
+    asked = []
+
+    class Bound(socket.socket):
+        def bind(self, address: Any) -> None:
+            asked.append(address)
+            super().bind(("127.0.0.1", 0))
+
+    def listener(kind: int, *more: int) -> socket.socket:
+        asked.append(kind)
+        return Bound(socket.AF_INET, *more)
+
+    monkeypatch.setattr(running.socket, "socket", listener)
+    with running.listening(host, 8000) as (bound, address):
+        assert address == f"http://[::1]:{bound.getsockname()[1]}"
+    assert asked == [socket.AF_INET6, ("::1", 8000, 0, 0)]
 
 
 def test_an_address_that_is_taken_is_a_sentence(served: Served, tmp_path: Path) -> None:

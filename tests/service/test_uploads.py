@@ -289,6 +289,25 @@ def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(opened: Shop) ->
     assert "many" not in [one["market"] for one in opened.get("").json()["markets"]]
 
 
+def test_a_file_that_a_full_disk_cannot_take_is_refused_and_leaves_nothing(
+    opened: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, really = files_of(opened), Path.open
+
+    def full(path: Path, mode: str = "r", *more: Any, **named: Any) -> Any:
+        if mode == "wb":
+            raise OSError(28, "No space left on device")
+        return really(path, mode, *more, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", full)
+        assert error(upload(opened, CHOICES)) == (
+            507, "The file could not be stored: free some disk space, and try again.",
+        )  # fmt: skip
+    assert files_of(opened) == before
+    assert upload(opened, CHOICES).status_code == 200
+
+
 class Chunks:
     """A body whose length nobody knows."""
 
