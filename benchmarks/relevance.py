@@ -19,7 +19,7 @@ from footprints import Blocks
 from forks import Collection, all_blocks
 
 MAX_SECONDS_OF_A_FILE = 900.0
-MAX_TRACED_CASES = 40  # of one test with parameters
+MAX_TRACED_CASES = 200  # of one test with parameters
 MAX_NAMED_CASES = 6  # of one test with parameters, where nothing is measured
 NOT_TRACED = "tests/project/"  # tests of documents, names and the package, which run a bit of everything
 RING_WEIGHTS = (4.0, 2.0, 1.0, 0.5)  # of a function that a test mentions, by how many calls it is from the line

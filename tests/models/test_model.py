@@ -259,7 +259,7 @@ def test_a_file_without_memory_for_it_is_refused_with_the_kind_of_error(
 ) -> None:
     whole = {"format": "rankstream-logit-model", "version": 1, "items": ITEMS, **KINDS["logit-model"]}
 
-    def fail(content: Any) -> None:
+    def fail(_: Any) -> None:
         raise MemoryError
 
     monkeypatch.setattr(LogitModel, "from_content", fail)

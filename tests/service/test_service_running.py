@@ -231,7 +231,7 @@ def test_an_address_of_version_6_is_in_brackets(host: str, monkeypatch: pytest.M
         asked.append(kind)
         return Bound(socket.AF_INET, *more)
 
-    monkeypatch.setattr(running.socket, "socket", listener)
+    monkeypatch.setattr(socket, "socket", listener)
     with running.listening(host, 8000) as (bound, address):
         assert address == f"http://[::1]:{bound.getsockname()[1]}"
     assert asked == [socket.AF_INET6, ("::1", 8000, 0, 0)]
