@@ -108,3 +108,21 @@ def test_what_sorting_cannot_take_goes_elsewhere(said: dict[str, Any]) -> None:
     assert suits(make_problem(model, 1.0, at_most=2))
     assert not suits(make_problem(model, 1.0, **said))
     assert not suits(make_problem(make_model("latent", 5, True, 0), 1.0))
+
+
+@pytest.mark.parametrize(("stops", "calls", "number"), [(1, 1, 1), (3, 3, 3), (9, 4, 5)])
+def test_sorting_ends_where_it_is_told_to(stops: int, calls: int, number: int) -> None:
+    """It asks after every offer but the last one that is wanted."""
+    model = make_model("logit", 6, True, 5)
+    problem = make_problem(model, {item: float(place) for place, item in enumerate(model.items[1:])})
+    said: list[str] = []
+
+    def watch(words: str) -> bool:
+        said.append(words)
+        return len(said) == stops
+
+    found = by_sorting(problem, 5, watch)
+    assert (len(said), len(found.offers)) == (calls, number)
+    best = by_sorting(problem, 5, unwatched).values
+    assert found.values == pytest.approx(best[:number])
+    assert said == [f"{place + 1} offers, the last worth {best[place]:.6g}" for place in range(calls)]

@@ -25,3 +25,17 @@ def test_tilted_rankings_are_drawn_by_their_law(kind: str) -> None:
     assert np.abs(shares - law).max() < 4.5 * np.sqrt(law.max() / 6000)
     chi_square = 6000 * ((shares - law) ** 2 / law).sum()
     assert chi_square < 60.0  # 23 degrees of freedom
+
+
+@pytest.mark.parametrize(("stops", "rows"), [(1, 100), (2, 200), (9, 250)])
+def test_drawing_from_a_prior_ends_in_hundreds_where_it_is_told_to(stops: int, rows: int) -> None:
+    prior, said = a_prior(tuple("abcd"), "mixed", 1), list[str]()
+
+    def watch(words: str) -> bool:
+        said.append(words)
+        return len(said) == stops
+
+    drawn = prior.sample(250, 3, watch)
+    assert (drawn == prior.sample(250, 3)[:rows]).all()
+    assert drawn.shape == (rows, 4)
+    assert said == ["100 rankings drawn", "200 rankings drawn"][:stops]
