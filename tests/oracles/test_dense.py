@@ -17,7 +17,7 @@ from rankstream import Assortments, checks
 from rankstream._core.types import Vec
 from rankstream.oracles import LatticeOracle, Ties, walk_kernels
 from rankstream.oracles.tables import dense_kernels
-from rankstream.oracles.tables.dense import DenseOracle
+from rankstream.oracles.tables.dense import DenseOracle, table_bytes
 
 
 @given(strategies.problems(most_items=6), st.sampled_from(TIES), st.integers(0, 2**63 - 1))
@@ -225,6 +225,15 @@ def test_too_little_memory_is_refused_before_it_is_taken() -> None:
         DenseOracle(ring(300))
 
 
+@pytest.mark.parametrize("n", [3, 7, 8, 10])
+def test_the_table_takes_the_memory_that_is_told_in_advance(n: int) -> None:
+    offers = Assortments([(item, (item + 1) % n) for item in range(n)])
+    oracle = DenseOracle(offers)
+    taken = sum(array.nbytes for array in (oracle._to_go, *oracle._space[0]))
+    assert oracle._n_bits == n
+    assert table_bytes(n, n) - 8 * dense_kernels.LOW_BITS == taken  # all rows may need a number, and these few do not
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_costs_that_are_not_finite_are_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="NaN or infinity"):
@@ -250,7 +259,7 @@ def test_oracle_works_uncompiled() -> None:
 import numpy as np
 from rankstream import Assortments
 from rankstream.oracles import LatticeOracle
-from rankstream.oracles.tables.dense import DenseOracle
+from rankstream.oracles.tables.dense import DenseOracle, table_bytes
 for end in ((), (9,)):
     offers = Assortments([(i, (i + 1) % 9, *end) for i in range(9)])
     costs = np.random.default_rng(0).normal(size=offers.n_coordinates)
