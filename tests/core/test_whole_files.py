@@ -76,6 +76,7 @@ def test_a_folder_is_given_back_and_cleared_of_what_was_left(tmp_path: Path) -> 
         assert (out / ".state.npz.0123.tmp").exists()
     with own_folder(out):
         assert [file.name for file in out.iterdir()] == [".lock"]
+        assert (out / ".lock").stat().st_mode & 0o111 == 0  # nothing to execute
     with pytest.raises(ValueError, match="is a file: give a folder"), own_folder(out / ".lock"):
         pass
 

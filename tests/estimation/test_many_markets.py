@@ -40,6 +40,15 @@ def test_a_market_is_fitted_as_it_would_be_alone(tmp_path: Path) -> None:
     assert markets.counts("York;hot").digest() == counts.digest()
 
 
+def test_a_row_has_the_seconds_of_its_fit_whether_it_succeeds_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = rs.ChoiceCounts(rs.Assortments([("tea", "pie")]), [3, 2])
+    for method, status in (("nearest", "done"), ("no such method", "failed")):
+        readings = iter((100.0, 102.5))
+        monkeypatch.setattr(work, "perf_counter", lambda readings=readings: next(readings))
+        row, _ = work.fit_market(work.Work(("York",), ("store",), counts, 0, method, ""))
+        assert (row.status, row.seconds) == (status, 2.5)
+
+
 def test_neither_source_nor_order_nor_workers_change_a_byte(tmp_path: Path) -> None:
     rows = choices([f"store {number}" for number in range(12)])
     fitted(rows, tmp_path / "frame")

@@ -85,6 +85,9 @@ def test_quick_batches_grow_and_slow_ones_shrink(monkeypatch: pytest.MonkeyPatch
     assert asked[0] == BATCH_RECORDS
     assert (followed.seconds, live.live.effort, followed.is_saved) == (1e-3, 1.0, False)
     assert live.position == 10 * BATCH_RECORDS
+    for number in (1, 2, 100):  # twice as many after each, up to a limit
+        followed = turn(monkeypatch, 1e-4, number * BATCH_RECORDS)[1]
+        assert followed.chunk == min(vars(learner)["MAX_RECORDS_AT_ONCE"], 2**number * BATCH_RECORDS)
     asked, followed, live = turn(monkeypatch, 4.0, 10 * BATCH_RECORDS)
     assert asked == [BATCH_RECORDS]  # the turn is over
     assert followed.seconds == pytest.approx(4.0)
