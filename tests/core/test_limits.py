@@ -66,6 +66,10 @@ def ended(**settings: Any) -> Any:
     return revenue_range(COUNTS, ("a", "b", "n"), MARGINS, **settings)
 
 
+def estimator(**settings: Any) -> Any:
+    return rs.RankingEstimator("mnl", **settings).fit([[1, 1], [1, 1], [1, 1]], [0, 1, 1])
+
+
 LIMITS: list[tuple[Callable[[Any], Any], str, Any, Any]] = [
     (lambda x: wilson(np.array([0.5]), np.array([4.0]), x), "interval", 1e-6, 0.0),
     (lambda x: wilson(np.array([0.5]), np.array([4.0]), x), "interval", ALMOST_1, 1.0),
@@ -166,6 +170,13 @@ LIMITS: list[tuple[Callable[[Any], Any], str, Any, Any]] = [
     (lambda x: rs.estimate(COUNTS, method=methods.PrimalDual(max_rounds=x)), "max_rounds", 1, 0),
     (lambda x: rs.estimate(COUNTS, method=methods.PrimalDual(max_rounds=2, gap=x)), "gap", 0.0, -0.1),
     (lambda x: rs.estimate(COUNTS, method=methods.PrimalDual(max_rounds=2, tolerance_mae=x)), "tolerance_mae", 0.0, -1),
+    (lambda x: estimator(memory=x), "memory", 1, 0),
+    (lambda x: estimator(rounds_per_batch=x), "rounds_per_batch", 1, 0),
+    (lambda x: estimator(epsilon=x), "epsilon", 0.0, -0.1),
+    (lambda x: estimator(epsilon=x), "epsilon", 1.0, 1.1),
+    (lambda x: estimator(half_life=x), "half_life", 1e-300, 0.0),
+    (lambda x: estimator().log_likelihood([[1, 1]], [0], x), "epsilon", 0.0, -0.1),
+    (lambda x: estimator().log_likelihood([[1, 1]], [0], x), "epsilon", 1.0, 1.1),
     (lambda x: rs.fit_within(COUNTS, x), "budget", 0.0, -0.1),
     (lambda x: rs.fit_within(COUNTS, timeout=x), "timeout", 0.0, -0.1),
     (lambda x: DetectorSettings(half_life=x), "half_life", 1e-300, 0.0),
