@@ -9,7 +9,7 @@ import naive
 import naive_bounds
 import strategies
 from rankstream import Assortments
-from rankstream._core.types import Vec
+from rankstream._core.types import ROUNDING, Vec
 from rankstream.oracles.bounds import pool_kernels
 from rankstream.oracles.bounds.pool import Cut, CutPool
 
@@ -58,6 +58,21 @@ def test_any_prices_prove_a_bound(seed: int, passes: int) -> None:
     expected = max(0.0, (worth + float(total @ (data * scale))) / norm) if norm > 0.0 else 0.0
     assert pool.bound() == pytest.approx(expected, abs=1e-9)
     assert pool.bound() <= least + 1e-9
+
+
+@strategies.examples(20)
+@given(SEEDS)
+def test_the_margin_for_rounding_covers_all_that_is_added(seed: int) -> None:
+    """Each number that goes into the bound may have been rounded as often as numbers are added."""
+    pool, offers, data, weights, _ = some_pool(seed)
+    pool.climb(3)
+    scale = weights[offers.owner]
+    total, _, margin = pool._combined()
+    pulls = pool._levels[offers.owner] - pool._lifts
+    sizes = [np.abs(pulls) @ scale, np.abs(total) @ np.abs(data * scale)]
+    for multiplier, value, right in zip(pool.multipliers, pool._values, pool._right, strict=True):
+        sizes += [multiplier * abs(right), multiplier * np.abs(value).sum()]
+    assert margin == pytest.approx(ROUNDING * (data.size + len(pool)) * sum(sizes))
 
 
 @strategies.examples(30)

@@ -168,6 +168,7 @@ def test_offers_beyond_the_program_count_at_their_worst_until_the_next_refresh(m
     assert quick.upper == pytest.approx(float(np.sqrt(squares.sum())), rel=1e-9)
     assert quick.upper > exact.upper
     assert quick.gap == pytest.approx(quick.upper - quick.lower)
+    assert (quick.oracle_regret, quick.dual_regret) == (0.0, quick.upper - quick.lower)  # no round was played for it
 
 
 def test_a_refreshed_model_is_taken_over_without_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
