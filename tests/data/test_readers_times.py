@@ -167,6 +167,13 @@ def test_what_is_older_is_not_looked_at() -> None:
         read(frame, since="2025-01-01")
 
 
+def test_a_record_of_the_very_moment_counts_where_rows_are_read_one_by_one() -> None:
+    times = ["2024-01-01", "2024-01-02", "2024-01-03"]
+    frame = pd.DataFrame({"offered": "a;b", "chosen": ["a", "b", "x"], "time": times})
+    found = read(frame, since="2024-01-02", on_error="skip")  # whose last row cannot be used
+    assert (found.counts.tallies.tolist(), found.problems.total) == ([0.0, 1.0], 1)
+
+
 def test_numbers_as_times() -> None:
     frame = pd.DataFrame({"offered": "a;b", "chosen": ["a", "b", "b"], "time": [10, 11, 12.5]})
     assert read(frame, since=11).counts.tallies.tolist() == [0, 2]
