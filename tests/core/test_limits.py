@@ -18,6 +18,7 @@ from rankstream import (
     methods,
     simulate,
 )
+from rankstream._core.arguments import number_between, whole_number
 from rankstream.certificate import Proof
 from rankstream.certificate.guarantees import data_error_rate, guaranteed_gap, rounds_needed
 from rankstream.columns.corrective import fit_nearest
@@ -201,3 +202,15 @@ def test_settings_are_taken_up_to_their_limit(
     take(allowed)
     with pytest.raises(ValueError, match=rf"^{re.escape(name)}.* is {re.escape(repr(refused))}: it must "):
         take(refused)
+
+
+@pytest.mark.parametrize("value", [True, "1", None, [1.0], 1j])
+def test_a_number_is_a_number(value: Any) -> None:
+    with pytest.raises(ValueError, match=rf"^x is {re.escape(repr(value))}: it must be a number\.$"):
+        number_between("x", value, 0.0, 2.0)
+
+
+@pytest.mark.parametrize("value", [1.0, "1", None, [1], 1j])
+def test_a_whole_number_is_one(value: Any) -> None:
+    with pytest.raises(ValueError, match=rf"^x is {re.escape(repr(value))}: it must be a whole number\.$"):
+        whole_number("x", value)

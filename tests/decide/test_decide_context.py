@@ -21,7 +21,7 @@ import naive_decide
 import price_decide_cases as prices
 from decide_cases import cases, make_model
 from naive_prices_decide import ranked_offers as ranked_at_prices
-from rankstream import Assortments, Bootstrap, ChoiceCounts, estimate
+from rankstream import Assortments, Bootstrap, ChoiceCounts, EntropyModel, estimate
 from rankstream._core.types import Label
 from rankstream._core.watch import Deadline, seconds_left, unwatched
 from rankstream.cli.app import make_app
@@ -332,6 +332,9 @@ def test_a_tilted_model_values_the_likely_changes_first() -> None:
     problem, margins, held, now = tilted_problem()
     assert problem.untilted.model.prior is problem.model.prior
     assert not problem.untilted.model.duals.any()
+    duals = np.eye(1, problem.model.duals.size)[0]  # a model that is tilted at a single coordinate is tilted
+    slightly = replace(problem, model=EntropyModel(problem.model.prior, problem.model.assortments, duals))
+    assert not slightly.untilted.model.duals.any()
     likely = list(single_changes(problem, held, now, Deadline(0.0)))
     assert Counter(change.kind for change in likely) == {"add": 4, "drop": 4, "swap": 15}
     (left,) = problem.valued_changes[held.tobytes()][0]

@@ -265,6 +265,19 @@ def test_wrong_arguments_are_named() -> None:
         fit_latent_class(counts, tried=())
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_fit_ends_at_its_limit_of_rounds(most: int) -> None:
+    counts = ChoiceCounts(Assortments([("a", "b", "c"), ("a", "b"), ("b", "c")]), [9, 1, 4, 3, 8, 2, 7])
+    logit = fit_mnl(counts, max_rounds=most)
+    assert (logit.iterations, logit.converged) == (most, False)
+    assert fit_mnl(counts).iterations > 2
+    for model in (
+        fit_markov_chain(counts, starts=1, max_rounds=most),
+        fit_latent_class(counts, classes=2, starts=1, max_rounds=most),
+    ):
+        assert not model.converged
+
+
 def test_climb_forgets_a_step_too_far() -> None:
     def towards_three(point: Vec) -> tuple[Vec, float]:
         return point + 0.1 * (3.0 - point), -float(np.abs(point - 3.0).sum())

@@ -15,6 +15,7 @@ from rankstream._core.types import Vec
 from rankstream.data import simulate
 from rankstream.estimation.misfit import resample
 from rankstream.models.entropy import fit as entropy
+from rankstream.models.entropy import model as entropy_model
 from rankstream.models.entropy import ranking_laws as laws
 from rankstream.models.entropy.ensemble import fit_quick_stack
 from rankstream.models.entropy.model import EntropyModel
@@ -363,3 +364,12 @@ def test_duals_must_fit_and_labels_must_survive(tmp_path: Path) -> None:
         EntropyModel(prior, offers, np.zeros(2)).save(tmp_path / "model.json")
     with pytest.raises(ValueError, match="different items"):
         laws.mix([prior, laws.plackett_luce(("a", "c"), [1.0, 1.0])], [0.5, 0.5])
+
+
+def test_remembered_answers_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entropy_model, "MAX_REMEMBERED_ANSWERS", 3)
+    model = EntropyModel(laws.plackett_luce("abcd", np.arange(1.0, 5.0)), Assortments([tuple("abcd")]), np.zeros(4))
+    for offers, remembered in ((["ab", "ac"], 2), (["ac", "ad"], 3), (["bc"], 1), (["bd", "cd"], 3)):
+        some = Assortments([tuple(offer) for offer in offers])
+        assert model.exact_probabilities(some).shape == (some.n_coordinates,)
+        assert len(model._answers) == remembered
