@@ -328,7 +328,13 @@ def test_an_assumed_share_takes_the_place_of_visits() -> None:
     assert tallies(found.counts)[("no choice", *PIE), "no choice"] == 2
     assert found.account is not None
     assert "50 % are assumed" in found.account.summary()
-    assert "do not include customers" in (rs.read_sales(SALES, STOCK).account or found.account).summary()
+    assert found.account.assumed == 0.5
+    plain = rs.read_sales(SALES, STOCK)
+    assert "do not include customers" in (plain.account or found.account).summary()
+    each = rs.read_sales(SALES, STOCK, outside_share=dict.fromkeys(plain.counts.assortments.offers, 0.5))
+    assert each.counts.digest() == found.counts.digest()
+    assert each.account is not None
+    assert each.account.assumed is None  # as it is another one for each offer
 
 
 def test_each_category_is_a_market_with_the_visits_less_its_own_receipts() -> None:
