@@ -180,6 +180,19 @@ def test_seconds_left() -> None:
     assert seconds_left(watch) == 0.0
 
 
+def test_an_offer_without_weight_has_no_part_in_the_dual() -> None:
+    offers, data = noisy()
+    weights = np.ones(offers.n_offers)
+    weights[0] = 0.0
+    prover = Prover(L2(offers, weights=tuple(weights.tolist())), Target(data), None)
+    prover.begin()
+    dual, lower = prover.proven()
+    assert lower > 0.0
+    assert dual is not None
+    assert np.linalg.norm(dual) == pytest.approx(1.0)
+    assert not dual[offers.owner == 0].any()
+
+
 def test_the_rankings_of_a_table_are_taken() -> None:
     offers, data = noisy()
     norm, target, oracle = L2(offers), Target(data), SearchOracle(offers)

@@ -55,6 +55,15 @@ def test_two_groups_and_items_are_the_usual_mantel_haenszel() -> None:
     assert np.isnan(group_p_value([np.array([[3.0, 2.0], [0.0, 0.0]])])[0])
 
 
+def test_a_column_of_times_is_used_where_counts_depend_on_it() -> None:
+    table = visits(300)
+    assert "date" in found_in(table)
+    when = {"columns": {"time": "date"}}
+    assert "date" not in found_in(table, **when, half_life="30d")
+    assert "date" not in found_in(table, **when, since=str(table["date"].min()))
+    assert "date" in found_in(table, **when, time_slices=3)  # which do not change the counts
+
+
 def test_p_values_without_an_effect_are_uniform() -> None:
     rng = np.random.default_rng(0)
     prices, groups = [], []
