@@ -41,6 +41,14 @@ def test_dropped_rankings_come_back_where_they_help() -> None:
     assert found > 0
 
 
+def test_an_offer_without_weight_needs_no_frequencies() -> None:
+    offers = rs.Assortments([("a", "b"), ("b", "c"), ("a", "c")])
+    nearest = NearestMixture(offers, np.array([np.nan, np.nan, 0.25, 0.75, 0.5, 0.5]), np.array([0.0, 1.0, 1.0]))
+    assert nearest.squared_distance == pytest.approx(0.25**2 + 0.75**2 + 2 * 0.5**2)
+    assert nearest.take(np.array([[2, 1, 0], [0, 1, 2], [1, 0, 2]]))
+    assert nearest.squared_distance == pytest.approx(2 * (0.25**2 + 0.25**2) / 4)
+
+
 @settings(max_examples=40, deadline=None)
 @given(problem=noisy_problems(), data=st.data())
 def test_nearest_mixture_is_that_of_its_slow_twin(

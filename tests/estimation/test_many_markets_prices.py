@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from rankstream.models.entropy import ensemble
 from rankstream.models.entropy import guides as guide_module
 from rankstream.models.entropy.guides import LOGIT, PRICED, UNIFORM, Guide
 from rankstream.models.entropy.pool import law_at_prices
-from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
+from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix, plackett_luce
 from rankstream.models.lifts import chains_of
 from shell import run
 
@@ -122,6 +123,17 @@ def test_a_law_at_fewer_levels_predicts_the_same(seed: int) -> None:
     offers = Assortments(offered, order=few.order)
     own = law_at_prices(law, ChoiceCounts(offers, np.ones(offers.n_coordinates)))
     assert np.allclose(own.probabilities(offers), law.probabilities(Assortments(offered)))
+
+
+def test_the_classes_alone_of_a_mixed_law_are_carried_over() -> None:
+    levels = PriceLevels({"tea": [2.0, 4.0]})
+    classes = random_law(Assortments([(*levels.labels, "none")], order=levels.order), 1)
+    chain = replace(markov_chain(classes.items, [0.2, 0.3, 0.5], (1.0 - np.eye(3)) / 2.0), order=classes.order)
+    offers = Assortments([("tea @ 2.00", "none"), ("tea @ 4.00", "none")], order=levels.order)
+    counts = ChoiceCounts(offers, np.ones(offers.n_coordinates))
+    one, other = (law_at_prices(law, counts) for law in (classes, mix([classes, chain], [0.3, 0.7])))
+    assert other.class_weights.sum() == pytest.approx(1.0)
+    assert np.allclose(other.probabilities(offers), one.probabilities(offers))
 
 
 def test_a_law_at_other_levels_lies_between_and_falls() -> None:
