@@ -210,3 +210,10 @@ def test_columns_that_are_given_leave_the_format_of_the_fit() -> None:
         found = ReadingOptions(**given).as_fitted(model)
         assert (found.format, found.columns) == (given.get("format"), given.get("columns"))
         assert found.no_choice == "none"
+
+
+@pytest.mark.parametrize("cut", [True, False, None, "yes"])
+def test_a_fit_that_stopped_early_is_said_beside_its_certificate(cut: Any) -> None:
+    certificate = {"distance": 0.03, "proven_least_distance": 0.02, "gap": 0.01, "cut_short": cut}
+    (line,) = (line for line in origin_lines({"certificate": certificate}) if line.startswith("Distance"))
+    assert line.endswith("; the fit stopped early.") == (cut is True)

@@ -1,5 +1,6 @@
 """What commands print, and which options they take, function by function: no command is run."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,6 +52,28 @@ def test_choices_that_a_model_was_not_fitted_to(capsys: pytest.CaptureFixture[st
         assert ("is not what the model was fitted to" in capsys.readouterr().err) is told
     with pytest.raises(ValueError, match="never offers 'bun'"):
         check_choices(RankingModel(["tea", "bun"], [("tea", "bun")], [1.0]), counts, Path("a.csv"))
+
+
+@dataclass
+class Found:
+    """What a reading of a shop with markets gives."""
+
+    counts: Any
+    groups: Any
+    uncertain: Any = None
+
+
+def test_choices_of_a_market_of_a_shop_are_found_by_all_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def read_sales(_: Path, **named: Any) -> Found:
+        asked.append(named.get("by"))
+        return Found("all", {"York": "of York", ("York", "hot"): "of York, hot"})
+
+    monkeypatch.setattr("rankstream.data.readers.read_sales", read_sales)
+    for where, counts in (({}, "all"), ({"store": "York"}, "of York"), ({"store": "York", "kind": "hot"}, "of York, hot")):
+        assert ReadingOptions()._read_sales(Path("receipts.csv"), {"where": where}).counts == counts
+    assert asked == [None, ["store"], ["store", "kind"]]
 
 
 def test_prices_and_demand_in_lines() -> None:

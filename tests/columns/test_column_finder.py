@@ -108,6 +108,14 @@ def test_columns_come_cheapest_first(make: Any) -> None:
             columns(np.where(np.arange(costs.size) == 3, bad, costs))
 
 
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_the_bound_on_columns_allows_for_rounding_of_all_costs(size: float) -> None:
+    costs = size * np.array([1.0, -2.0, 0.5, 0.25, -1.0])
+    columns = ColumnFinder(oracles.LatticeOracle(OFFERS), OFFERS)
+    allowance = columns(costs).bound - columns.cheapest(costs).bound
+    assert allowance == pytest.approx(finder.ROUNDING * 5 * (1.0 + 4.75 * size), rel=0.1)
+
+
 def test_the_radius_of_a_ball_is_the_largest_share_of_a_budget() -> None:
     """Deviations 0.1 and 0.2 in a group with 0.5, 0.1 in one with 0.25; what has no budget does not count."""
     residual = np.array([0.1, -0.2, 0.1, 5.0])

@@ -13,6 +13,7 @@ from rankstream.columns import mle
 from rankstream.columns.data import observe
 from rankstream.data import simulate
 from rankstream.models.parametric.latent_class import fit_latent_class
+from waits import Ticks
 
 LOPSIDED: list[tuple[list[tuple[int, ...]], list[int]]] = [  # found by search: full steps never end on these
     (
@@ -156,3 +157,10 @@ def test_survives_odd_data(about: str) -> None:
 def test_refuses_bare_frequencies() -> None:
     with pytest.raises(ValueError, match="A likelihood needs ChoiceCounts"):
         mle.fit_mle([0.5, 0.5])  # type: ignore[arg-type]
+
+
+def test_the_seconds_of_all_steps_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mle, "perf_counter", Ticks(1.0))
+    counts = rs.ChoiceCounts(rs.Assortments([("a", "b"), ("b", "c"), ("a", "c")]), [7, 3, 6, 4, 2, 8])
+    short, long = (mle.fit_mle(counts, tolerance=0.0, max_rounds=rounds) for rounds in (3, 8))
+    assert long.seconds["master"] > short.seconds["master"] > 1.0

@@ -174,6 +174,13 @@ def test_a_record_of_the_very_moment_counts_where_rows_are_read_one_by_one() -> 
     assert (found.counts.tallies.tolist(), found.problems.total) == ([0.0, 1.0], 1)
 
 
+def test_what_faded_altogether_was_never_seen() -> None:
+    frame = pd.DataFrame({"offered": ["a;b", "a;c"], "chosen": "a", "time": [1e6, 2e6]})
+    found = read(frame, half_life=10.0).counts
+    assert dict(zip(found.assortments.offers, found.totals.tolist(), strict=True)) == {("a", "b"): 0.0, ("a", "c"): 1.0}
+    assert found.tallies.tolist() == [0.0, 0.0, 1.0, 0.0]
+
+
 def test_numbers_as_times() -> None:
     frame = pd.DataFrame({"offered": "a;b", "chosen": ["a", "b", "b"], "time": [10, 11, 12.5]})
     assert read(frame, since=11).counts.tallies.tolist() == [0, 2]

@@ -119,6 +119,14 @@ def test_sampling_finds_a_good_offer_and_claims_no_proof(kind: str) -> None:
     assert not found.sizes_quick  # a search for every size, which takes as long as this one
 
 
+def test_the_bound_of_sampling_counts_what_listing_costs_at_least() -> None:
+    """Everybody takes the dearest item; what must be listed is paid, and what pays for its listing is listed."""
+    model = make_model("classes", 6, True, 3)
+    margins: dict[Label, float] = {item: float(number) for number, item in enumerate(model.items) if number}
+    problem = make_problem(model, margins, must=["i2"], listing_costs={"i2": 0.5, "i3": -0.25, "i4": 0.125})
+    assert by_sampling(problem, 1, 5.0, 0, unwatched).bound == 5.0 - 0.5 + 0.25
+
+
 def test_offers_have_values() -> None:
     model = make_model("rankings", 4, True, 1)
     margins: dict[Label, float] = {"i1": 1.0, "i2": 2.0, "i3": 3.0}

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -59,6 +61,11 @@ def test_a_climb_ends_when_it_is_told() -> None:
     ended = problem.climb(start, -1.0, 10_000, lambda *_: True, "")
     assert ended.stopped
     assert ended.steps <= 300
+
+
+@pytest.mark.parametrize("guide", [UNIFORM, LOGIT, TASTE])
+def test_a_guide_without_em_takes_no_steps(guide: Any) -> None:
+    assert guide.fit(counts_of(2, 60)[1], seed=0).steps == 0
 
 
 def test_taste_points_are_standard_and_symmetric() -> None:
