@@ -1,5 +1,7 @@
 """Settings of the study: the paper's, those of a file, and what is wrong with one."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,12 @@ from experiments import settings
 from experiments.settings import StudyRun
 from rankstream.cli.app import make_app
 from rankstream.cli.reproduce import load_study
+
+
+def test_the_study_of_a_checkout_is_found_from_any_folder(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from rankstream.cli.reproduce import load_study as load; print(load().__name__)"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("experiments.study\n", "")
 
 
 def test_the_study_has_the_paper_s_cells() -> None:

@@ -1,7 +1,6 @@
 """What a maximum-entropy model rests on: guides, their weights by held-out offers, and how far data may tilt them."""
 
 from pathlib import Path
-
 from typing import Any
 
 import numpy as np

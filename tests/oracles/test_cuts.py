@@ -75,6 +75,15 @@ def test_the_margin_for_rounding_covers_all_that_is_added(seed: int) -> None:
     assert margin == pytest.approx(ROUNDING * (data.size + len(pool)) * sum(sizes))
 
 
+def test_the_bound_on_costs_allows_for_their_rounding() -> None:
+    pool, offers, data, *_ = some_pool(0)
+    costs = np.full(data.size, 1e15)
+    total, right, margin = pool._combined()
+    left = costs + total
+    before = float(np.minimum.reduceat(left, offers.indptr[:-1]).sum()) - right - margin
+    assert before - pool.least_cost(costs) == pytest.approx(ROUNDING * data.size * np.abs(left).sum(), rel=0.2)
+
+
 @strategies.examples(30)
 @given(SEEDS)
 def test_passes_are_hildreths_method_and_come_to_the_nearest_point(seed: int) -> None:

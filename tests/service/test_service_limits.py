@@ -396,3 +396,9 @@ def test_settings_that_are_left_out_stay(opened: Shop) -> None:
     reset = opened.settle("cafe", window=None, served=None, detect=None).json()
     assert (reset["window"], reset["served"], reset["detect"], reset["seed"]) == (None, "max-entropy", False, 3)
     assert opened.get("/cafe/settings").json() == reset
+
+
+def test_as_many_writes_wait_as_the_limit_says(tmp_path: Path) -> None:
+    with shop(tmp_path, limits=ServiceLimits(waiting=1)) as opened:
+        opened.send("cafe", CAFE)
+        assert opened.get("").json()["markets"][0]["market"] == "cafe"
