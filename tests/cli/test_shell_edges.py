@@ -71,8 +71,9 @@ def test_choices_of_a_market_of_a_shop_are_found_by_all_its_columns(monkeypatch:
         return Found("all", {"York": "of York", ("York", "hot"): "of York, hot"})
 
     monkeypatch.setattr("rankstream.data.readers.read_sales", read_sales)
-    for where, counts in (({}, "all"), ({"store": "York"}, "of York"), ({"store": "York", "kind": "hot"}, "of York, hot")):
-        assert ReadingOptions()._read_sales(Path("receipts.csv"), {"where": where}).counts == counts
+    for where, counts in ({}, "all"), ({"store": "York"}, "of York"), ({"store": "York", "kind": "hot"}, "of York, hot"):
+        found: Any = ReadingOptions()._read_sales(Path("receipts.csv"), {"where": where})
+        assert found.counts == counts
     assert asked == [None, ["store"], ["store", "kind"]]
 
 
