@@ -68,10 +68,10 @@ def test_choices_of_a_market_of_a_shop_are_found_by_all_its_columns(monkeypatch:
 
     def read_sales(_: Path, **named: Any) -> Found:
         asked.append(named.get("by"))
-        return Found("all", {"York": "of York", ("York", "hot"): "of York, hot"})
+        return Found("all", {"York": "of York", ("York", "hot"): "York, hot"})
 
     monkeypatch.setattr("rankstream.data.readers.read_sales", read_sales)
-    for where, counts in ({}, "all"), ({"store": "York"}, "of York"), ({"store": "York", "kind": "hot"}, "of York, hot"):
+    for where, counts in ({}, "all"), ({"store": "York"}, "of York"), ({"store": "York", "kind": "hot"}, "York, hot"):
         found: Any = ReadingOptions()._read_sales(Path("receipts.csv"), {"where": where})
         assert found.counts == counts
     assert asked == [None, ["store"], ["store", "kind"]]
