@@ -62,8 +62,6 @@ def test_everything_of_a_service_is_its_owners_alone(tmp_path: Path) -> None:
         found = modes(tmp_path / "other")
         assert {"log.sqlite3", "log.sqlite3-wal", "tokens.sqlite3"} <= set(found)
         assert {mode for name, mode in found.items() if "sqlite3" in name} == {0o600}
-        opened.service.preferences.keep("cafe", {"margins": {"tea": 1.0}})
-        assert modes(tmp_path / "other")["preferences.json"] == 0o600
     (tmp_path / "other" / "log.sqlite3").chmod(0o644)  # as it was made before
     run("serve", "export", "other", "cafe", "cafe.jsonl", cwd=tmp_path)
     assert modes(tmp_path / "other")["log.sqlite3"] == 0o600

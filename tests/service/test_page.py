@@ -15,7 +15,7 @@ from local_service import CAFE, Shop, drawn, shop
 from rankstream.service.limits import ServiceLimits
 from rankstream.service.page.market import Pages
 from rankstream.service.processes.item_list import key_of
-from rankstream.service.storage import tokens
+from rankstream.service.storage import log, tokens
 from service_pages import FORM, ask, cafe, page_of
 from waits import LONG, wait_for
 
@@ -170,9 +170,16 @@ def test_the_server_remembers_what_was_told(tmp_path: Path) -> None:
         assert bad.status_code == 422
     with shop(tmp_path) as again:
         assert again.http.request("GET", "/page/cafe/preferences").json() == told
-    (tmp_path / "preferences.json").write_text("no JSON")
-    with shop(tmp_path) as again:
-        assert again.http.request("GET", "/page/cafe/preferences").json() == {}
+
+
+@pytest.mark.parametrize("text", ["no JSON", "[]", '{"cafe": 7}', '{"cafe": {"currency": "EUR"}}'])
+def test_preferences_of_an_older_version_are_taken_over(tmp_path: Path, text: str) -> None:
+    (tmp_path / log.OLD_PREFERENCES).write_text(text)
+    for _ in range(2):
+        with shop(tmp_path) as again:
+            told = again.http.request("GET", "/page/cafe/preferences").json()
+        assert told == ({"currency": "EUR"} if "EUR" in text else {})
+        assert not (tmp_path / log.OLD_PREFERENCES).exists()
 
 
 @pytest.mark.parametrize("number", [1, 30, 300])

@@ -1,5 +1,6 @@
 """What is said where files of a service are damaged, cut, replaced or full, and what resolves it."""
 
+import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -20,7 +21,6 @@ from rankstream.service.storage import maintenance as folders
 from rankstream.service.storage import publication as pairing
 from rankstream.service.storage import states as store
 from rankstream.service.storage.database import Database, SqliteDatabase, connect
-from rankstream.service.storage.preferences import PreferenceFile
 from rankstream.streams.background import BackgroundLive, refreshed
 from waits import LONG
 
@@ -153,14 +153,13 @@ def test_dropped_rows_and_purged_markets_are_not_missing(tmp_path: Path) -> None
 
 def test_a_purge_leaves_nothing(tmp_path: Path) -> None:
     filled(tmp_path, "cafe", "bar")
-    served = PreferenceFile(tmp_path)
-    for market in ("cafe", "bar"):
-        served.keep(market, {"margins": {"tea": 1.0}})
-    with closing(store.open_store(tmp_path)) as learned:
+    known = {market: {"margins": {"tea": 1.0}} for market in ("cafe", "bar")}
+    (tmp_path / log.OLD_PREFERENCES).write_text(json.dumps(known))
+    with closing(store.open_store(tmp_path)) as learned, closing(log.open_log(tmp_path)) as kept:
         store.set_problem(learned, 1, 1, "Something.")
         folders.purge(tmp_path, "cafe")
-        assert "cafe" not in served.path.read_text()
-        assert (served.of("cafe"), served.of("bar")) == ({}, {"margins": {"tea": 1.0}})  # for a server that runs on
+        assert not (tmp_path / log.OLD_PREFERENCES).exists()
+        assert [log.preferences_of(kept, market) for market in ("cafe", "bar")] == [{}, {"margins": {"tea": 1.0}}]
         for table in ("learned", "served", "course", "problems"):
             assert learned.execute(f"SELECT count(*) FROM {table} WHERE market = 1").fetchone() == (0,), table
         assert learned.execute("SELECT count(*) FROM course WHERE market = 2").fetchone() != (0,)

@@ -4,6 +4,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -13,9 +14,13 @@ import pytest
 
 from local_service import CAKE, PIE, TEA
 from postgres_server import PostgresServer, postgres_server, why_not
+from rankstream.service.limits import LostCommitError, ServiceLimits
 from rankstream.service.storage import log, tokens
 from rankstream.service.storage import states as store
+from rankstream.service.storage.database import transaction
+from rankstream.service.storage.ingest import Ingest, Sent
 from rankstream.service.storage.leases import LEASE_SECONDS
+from rankstream.service.storage.writer import reason
 from shared_service import Member, started
 from shell import run
 from waits import LONG, wait_for
@@ -228,6 +233,29 @@ def test_settings_and_tokens_take_effect_on_every_server(shop: Deployment) -> No
     sys.stdout.write(f"a token took effect on two servers in {time.monotonic() - began:.2f} s\n")
 
 
+def test_a_transaction_that_pauses_lets_others_go_on(database: PostgresServer) -> None:
+    """A server that is stopped while it holds the row of a market, and wakes up."""
+    place = database.make("paused")
+    with closing(log.open_log(place)) as paused, closing(log.open_log(place)) as other:
+        assert paused.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("5s",)
+        ingest = Ingest(ServiceLimits())
+        with transaction(other):
+            ingest.store(other, Sent("cafe", [TEA]))
+        paused.execute("SET idle_in_transaction_session_timeout = '300ms'")
+
+        def send_both() -> None:
+            with transaction(paused):
+                Ingest(ServiceLimits()).store(paused, Sent("cafe", [TEA]))
+                with transaction(other):  # waits for the row
+                    assert ingest.store(other, Sent("cafe", [TEA]))["position"] == 2
+
+        with pytest.raises(LostCommitError) as lost:
+            send_both()
+        assert "may be stored" in reason(lost.value).sentence
+        with transaction(paused):  # on a new connection
+            assert Ingest(ServiceLimits()).store(paused, Sent("cafe", [TEA]))["position"] == 3
+
+
 def test_readiness_says_when_nobody_learns(shop: Deployment) -> None:
     url = shop.servers[0].url
     wait_for(lambda: httpx.get(f"{url}/readyz", timeout=LONG).status_code == 200)
@@ -240,21 +268,18 @@ def test_readiness_says_when_nobody_learns(shop: Deployment) -> None:
 
 
 def test_a_password_in_a_url_is_refused(tmp_path: Path) -> None:
-    for command in ("run", "learn", "export"):
-        done = run(
-            "serve",
-            command,
-            "postgresql://shop:secret@db/shop",
-            *["m", "x.jsonl"] * (command == "export"),
-            cwd=tmp_path,
-        )
+    urls = ("shop:secret@db/shop", "shop:se/secret@db/shop", "shop:se?secret@db/shop", "db/shop?password=secret")
+    for command, url in (*(("learn", url) for url in urls), ("run", urls[0]), ("export", urls[0])):
+        done = run("serve", command, f"postgresql://{url}", *["m", "x.jsonl"] * (command == "export"), cwd=tmp_path)
         assert (done.returncode, "PGPASSFILE" in done.stderr, "secret" in done.stderr) == (2, True, False)
     assert run("serve", "learn", "shop", cwd=tmp_path).returncode == 2
     done = run("serve", "rebuild", "postgresql://shop@db/shop", cwd=tmp_path)
     assert (done.returncode, "nothing to rebuild" in done.stderr) == (2, True)
+    done = run("serve", "run", "mysql://shop@db/shop", cwd=tmp_path)
+    assert (done.returncode, "mysql:// is not known" in done.stderr) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_database_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
     done = run("serve", "learn", "postgresql://shop@127.0.0.1:1/shop", cwd=tmp_path)
-    assert (done.returncode, "The database cannot be reached" in done.stderr) == (2, True)
+    assert (done.returncode, "The database cannot be used" in done.stderr) == (2, True)

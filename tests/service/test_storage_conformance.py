@@ -21,7 +21,6 @@ from rankstream.service.storage.database import Database, Place, transaction
 from rankstream.service.storage.ingest import Ingest, Sent
 from rankstream.service.storage.leases import LEASE_SECONDS, Leases, learners_alive
 from rankstream.service.storage.log import MarketRow
-from rankstream.service.storage.preferences import preferences_of
 from rankstream.service.storage.publication import Published
 from waits import LONG
 
@@ -281,20 +280,20 @@ def test_tokens_take_effect_and_end_elsewhere(one: Store) -> None:
 
 
 def test_preferences_are_kept(one: Store) -> None:
-    def kept() -> Any:
-        return preferences_of(one.place, one.log)
-
-    assert kept().of("cafe") == {}
-    kept().keep("cafe", {"currency": "€"})
-    kept().keep("cafe", {"currency": "$"})
-    assert (kept().of("cafe"), kept().of("bar")) == ({"currency": "$"}, {})
+    other = one.open_log()
+    assert log.preferences_of(other, "cafe") == {}
+    for currency in "€$":
+        log.keep_preferences(one.log, "cafe", {"currency": currency})
+    assert [log.preferences_of(other, market) for market in ("cafe", "bar")] == [{"currency": "$"}, {}]
 
 
 def test_a_market_that_is_purged_is_gone(one: Store) -> None:
     one.send(TEA, key="a")
     one.save(1)
     before = one.row().id
+    log.keep_preferences(one.log, "cafe", {"currency": "€"})
     assert maintenance.purge(one.place, "cafe") == 1
+    assert log.preferences_of(one.log, "cafe") == {}
     assert (log.market_rows(one.log), store.positions(one.learned)) == ([], {})
     assert one.send(PIE, key="a")["position"] == 1
     assert one.row().id > before
@@ -387,7 +386,7 @@ def filled(one: Store) -> tuple[Any, ...]:
     one.send(CAKE, market="bar")
     one.save(4, listing={"items": ["tea"]})
     tokens.create(one.place, ["cafe"], ["read"], "till")
-    preferences_of(one.place, one.log).keep("cafe", {"currency": "€"})
+    log.keep_preferences(one.log, "cafe", {"currency": "€"})
     return content(one)
 
 
@@ -396,13 +395,14 @@ def content(one: Store) -> tuple[Any, ...]:
     return (
         log.identity_of(one.log), log.market_rows(one.log), one.read(), store.load_market(one.learned, market),
         store.published_models(one.learned), store.course_points(one.learned, market),
-        store.listing_of(one.learned, market), tokens.listed(one.place), preferences_of(one.place, one.log).of("cafe"),
+        store.listing_of(one.learned, market), tokens.listed(one.place), log.preferences_of(one.log, "cafe"),
     )  # fmt: skip
 
 
 def test_a_service_is_moved_and_its_source_retired(one: Store, tmp_path: Path) -> None:
     before, folder = filled(one), tmp_path / "moved"
-    folder.mkdir()
+    with pytest.raises(ValueError, match="is both source and target"):
+        migration.migrate(one.place, one.place)
     assert migration.migrate(one.place, folder) == 7
     with ExitStack() as stack:
         moved = Store(folder, stack)

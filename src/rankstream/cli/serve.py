@@ -3,7 +3,7 @@
 import os
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +15,14 @@ from rankstream.cli.options import AsJson
 MISSING = 'This command needs extra packages: run pip install ".[serve]" in the checkout.'
 Folder = Annotated[str, typer.Argument(help="Data folder of the service, or URL of its database.")]
 MarketName = Annotated[str, typer.Argument(help="Name of the market.")]
+
+
+def place_of(text: str) -> Any:
+    """Return the folder or the URL that a command names."""
+    from rankstream.service.storage import database
+
+    return database.place_of(text)
+
 
 serve = typer.Typer(
     cls=ShellGroup,
@@ -64,7 +72,6 @@ def run(
         raise missing(error) from None
     from rankstream.service.hub import Options
     from rankstream.service.limits import ServiceLimits
-    from rankstream.service.storage.database import place_of
 
     names = [*(allow_host or []), *([] if host in ("0.0.0.0", "::") else [host])]
     options = Options(ServiceLimits().changed(limit or []), new_markets, seconds(keep), tuple(names), seed)
@@ -91,7 +98,6 @@ def learn(
         from rankstream.service.run import learn as learn_markets
     except ModuleNotFoundError as error:
         raise missing(error) from None
-    from rankstream.service.storage.database import place_of
 
     place = place_of(url)
     if not isinstance(place, str):
@@ -136,7 +142,6 @@ def create(
     Example: rankstream serve token create shop --market cafe --may write,read
     """
     from rankstream.service.storage import tokens
-    from rankstream.service.storage.database import place_of
 
     secret = tokens.create(place_of(folder), market, may.split(","), name, seconds(expires, "--expires"))
     print_answer(as_json, {"token": secret}, secret)
@@ -149,7 +154,6 @@ def list_tokens(folder: Folder, as_json: AsJson = False) -> None:
     Example: rankstream serve token list shop
     """
     from rankstream.service.storage import tokens
-    from rankstream.service.storage.database import place_of
 
     known, lines = tokens.listed(place_of(folder)), []
     for entry in known:
@@ -172,7 +176,6 @@ def revoke(
     Example: rankstream serve token revoke shop 1a2b3c4d
     """
     from rankstream.service.storage import tokens
-    from rankstream.service.storage.database import place_of
 
     tokens.revoke(place_of(folder), name)
     print_answer(as_json, {"revoked": name}, f"The token {name} is revoked.")
@@ -187,7 +190,6 @@ def backup(
     Example: rankstream serve backup shop shop.zip
     """
     from rankstream.service.storage import maintenance as folders
-    from rankstream.service.storage.database import place_of
 
     size = folders.backup(place_of(folder), file)
     print_answer(as_json, {"file": str(file), "bytes": size}, f"Saved {file} ({size:,} bytes).")
@@ -205,7 +207,6 @@ def export(
     Example: rankstream serve export shop cafe cafe.parquet
     """
     from rankstream.service.storage import maintenance as folders
-    from rankstream.service.storage.database import place_of
 
     number = folders.export(place_of(folder), market, file)
     print_answer(as_json, {"file": str(file), "records": number}, f"Saved {plural(number, 'record')} in {file}.")
@@ -218,7 +219,6 @@ def purge(folder: Folder, market: MarketName, as_json: AsJson = False) -> None:
     Example: rankstream serve purge shop cafe
     """
     from rankstream.service.storage import maintenance as folders
-    from rankstream.service.storage.database import place_of
 
     number = folders.purge(place_of(folder), market)
     print_answer(as_json, {"market": market, "records": number}, f"Removed {market} with {plural(number, 'record')}.")
@@ -233,7 +233,6 @@ def rebuild(folder: Folder, as_json: AsJson = False) -> None:
     Example: rankstream serve rebuild shop
     """
     from rankstream.service.storage import maintenance as folders
-    from rankstream.service.storage.database import place_of
 
     name, records, dropped = folders.rebuild(place_of(folder))
     lost = f" {dropped:,} records that --keep deleted from the log are lost." if dropped else ""
@@ -254,7 +253,6 @@ def migrate(
 
     Example: rankstream serve migrate shop postgresql://shop@db.example/shop
     """
-    from rankstream.service.storage.database import place_of
     from rankstream.service.storage.migration import migrate as move
 
     number = move(place_of(source), place_of(target))

@@ -24,7 +24,6 @@ from rankstream.service.storage.database import Database, Place
 from rankstream.service.storage.ingest import KEY_SECONDS, Ingest
 from rankstream.service.storage.leases import learners_alive
 from rankstream.service.storage.log import DAMAGED, DamagedLogError, MarketRow, market_row, market_rows, open_log
-from rankstream.service.storage.preferences import preferences_of
 from rankstream.service.storage.publication import MarketAnswer, Published, PublishedAnswer, provisional_reason
 from rankstream.service.storage.states import PublishedModel
 from rankstream.service.storage.tokens import PageLink, Tokens
@@ -101,8 +100,7 @@ class Service:
         rmtree(self.uploads, ignore_errors=True)  # left by a server that was killed
         self._turn = asyncio.Lock()
         self.metrics = Metrics(self._look)
-        self.listeners, self.preferences = 0, preferences_of(folder, self.reading)
-        self.is_closing = False
+        self.listeners, self.is_closing = 0, False
         self._predicted: dict[bytes, bytes] = {}
         self._predicted_bytes = 0
 
@@ -131,7 +129,7 @@ class Service:
     async def check_ready(self) -> None:
         """Raise a RefusedError unless choices can be written and all markets are being learned."""
         self.check_log()
-        if not self._from_log(self._is_learned):
+        if not self.from_log(self._is_learned):
             raise RefusedError(503, "The learner is not running: try again in a moment.", Retry_After="1")
         if self._probe is None or (time.monotonic() - self._probed >= PROBE_SECONDS and self._probe.done()):
             self._probe, self._probed = self.writer.submit(probe), time.monotonic()
@@ -176,7 +174,7 @@ class Service:
 
     def row(self, name: str) -> MarketRow:
         """Return the market of that name, or raise a RefusedError."""
-        row = self._from_log(lambda: market_row(self.reading, name))
+        row = self.from_log(lambda: market_row(self.reading, name))
         if row is None:
             raise RefusedError(404, "Unknown market: send choices to it first.")
         return row
@@ -186,7 +184,7 @@ class Service:
         self.tokens.check(header, "read", name)
         return self.row(name)
 
-    def _from_log(self, read: Callable[[], R]) -> R:
+    def from_log(self, read: Callable[[], R]) -> R:
         """Read the log, unless it is damaged."""
         self.check_log()
         try:
@@ -225,7 +223,7 @@ class Service:
 
     def rows(self) -> list[MarketRow]:
         """The rows of all markets in the log."""
-        return self._from_log(lambda: market_rows(self.reading))
+        return self.from_log(lambda: market_rows(self.reading))
 
     def facts(self, row: MarketRow) -> MarketAnswer:
         """Progress of one market: records received, processed and dropped."""
@@ -244,7 +242,7 @@ class Service:
     def last_arrival(self, row: MarketRow) -> float | None:
         """Return when the last batch of a market arrived; None if the log has none."""
         query = "SELECT arrived FROM batches WHERE market = ? ORDER BY position DESC LIMIT 1"
-        batch = self._from_log(lambda: self.reading.execute(query, (row.id,)).fetchone())
+        batch = self.from_log(lambda: self.reading.execute(query, (row.id,)).fetchone())
         return None if batch is None else float(batch[0])
 
     def _look(self) -> tuple[list[MarketAnswer], int, int, int]:
@@ -299,11 +297,10 @@ class Service:
         if self.options.keep is None:
             return 0
         for row in market_rows(connection):
-            which = "FROM batches WHERE market = ? AND position <= ? AND arrived < ?"
+            which = "market = ? AND position <= ? AND arrived < ?"
             limits = (row.id, self.published.learned(row), now - self.options.keep)
-            number = int(connection.execute(f"SELECT coalesce(sum(records), 0) {which}", limits).fetchone()[0])
-            if number:
-                connection.execute(f"DELETE {which}", limits)
+            gone = connection.execute(f"DELETE FROM batches WHERE {which} RETURNING records", limits).fetchall()
+            if number := sum(records for (records,) in gone):  # those of this server: others sweep, too
                 connection.execute("UPDATE markets SET dropped = dropped + ? WHERE id = ?", (number, row.id))
                 dropped += number
         return dropped

@@ -1,5 +1,6 @@
 """Limits of the service, and the error messages for requests beyond them."""
 
+import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -25,6 +26,10 @@ REFUSALS: dict[str, tuple[Any, ...]] = {
     "questions": (429, "{most:,} requests are waiting for an answer: try again later.", 5),
 }  # fmt: skip
 """For each limit: the HTTP status, the message, and the seconds after which to retry."""
+
+
+class LostCommitError(sqlite3.OperationalError):
+    """The connection was lost during a COMMIT, so that nobody knows whether it was done."""
 
 
 class RefusedError(Exception):

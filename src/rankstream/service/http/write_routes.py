@@ -125,9 +125,7 @@ def writing_routes(service: Service) -> APIRouter:
         """
         service.tokens.check(sender(request), "manage", market)
         content = body.model_dump(exclude_unset=True)
-        settings = await service.write(
-            lambda connection: service.ingest.change_settings(connection, market, content), market
-        )
+        settings = await service.write(lambda log: service.ingest.change_settings(log, market, content), market)
         return {"market": market, **settings}
 
     @router.get("/settings", response_model=schemas.SettingsAnswer, responses=problems(404), summary="Read settings")

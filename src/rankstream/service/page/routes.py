@@ -28,6 +28,7 @@ from rankstream.service.http.write_routes import Market
 from rankstream.service.hub import Service
 from rankstream.service.limits import RefusedError
 from rankstream.service.page.market import PART_SECONDS, Pages, model_header, overview_of
+from rankstream.service.storage.log import keep_preferences, preferences_of
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
@@ -209,13 +210,13 @@ def part_routes(pages: Pages) -> APIRouter:
     @router.get("/{market}/preferences")
     async def get_preferences(request: Request, market: Market) -> dict[str, Any]:
         service.tokens.check(header_of(request), "read", market)
-        return service.preferences.of(market)
+        return service.from_log(lambda: preferences_of(service.reading, market))
 
     @router.put("/{market}/preferences")
     async def put_preferences(request: Request, market: Market, body: Preferences) -> dict[str, Any]:
         service.tokens.check(header_of(request), "manage", market)
         service.row(market)
-        return service.preferences.keep(market, body.model_dump())
+        return await service.write(lambda log: keep_preferences(log, market, body.model_dump()), market)
 
     return router
 

@@ -173,6 +173,8 @@ def import_file(log: Database, learned: Database, task: dict[str, Any]) -> None:
 def store_parts(log: Database, learned: Database, parts: Sequence[Part], known: str = "", **options: Any) -> None:
     """Write the choices of all markets of a file to the log, or none; only the market ``known`` may be there before."""
     limits = options.pop("limits", EVERYTHING)
+    if log.is_shared:  # a file may have millions of choices
+        log.execute("SET idle_in_transaction_session_timeout = 0")
     with transaction(log):
         for name, reading, counts in parts:
             if name != known and market_row(log, name) is not None:

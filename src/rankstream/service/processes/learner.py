@@ -113,11 +113,8 @@ class LogLearner:
                 self._owed |= self._coarse()
             self._held, rows = held, [row for row in rows if row.id in held]
             known = {row.id for row in rows}
-        self.markets = {
-            market: followed
-            for market, followed in self.markets.items()
-            if market in known and followed.fence == self._held.get(market)
-        }
+        held_now = {market: self._held.get(market) for market in known}
+        self.markets = {of: one for of, one in self.markets.items() if held_now.get(of, -1) == one.fence}
         at = store.positions(self.store)
         behind = [row for row in rows if self._waits(row, at.get(row.id, (0, 0)))]
         waiting = sum(row.records - at.get(row.id, (0, 0))[1] for row in behind)

@@ -11,6 +11,7 @@ connection belongs to one thread at a time. tests/service/test_storage_conforman
 """
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -18,13 +19,14 @@ from contextlib import contextmanager, suppress
 from errno import EACCES, EISDIR
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 if TYPE_CHECKING:
     from rankstream.service.storage.postgres import PostgresDatabase
 
 WAIT = 10.0  # seconds to wait for another process that writes; every write takes milliseconds
 SCHEMES = ("postgresql://", "postgres://")
+PASSWORD = re.compile(r"\w+://[^@/]*:(?!\d*[,/])[^@]*@")  # also one with signs that belong in %-escapes
 Database: TypeAlias = "SqliteDatabase | PostgresDatabase"
 Place = Path | str
 """Where the data are: a folder, or the URL of a PostgreSQL database."""
@@ -67,9 +69,12 @@ def place_of(text: str) -> Place:
     names, or into PGPASSWORD.
     """
     if not text.startswith(SCHEMES):
+        if "://" in text:
+            raise ValueError(
+                f"{text.partition('://')[0]}:// is not known: name a folder, or postgresql://user@host/name."
+            )
         return Path(text)
-    parts = urlsplit(text)
-    if parts.password is not None or {"password", "sslpassword"} & parse_qs(parts.query, True).keys():
+    if PASSWORD.match(text) or {"password", "sslpassword"} & parse_qs(text.partition("?")[2], True).keys():
         raise ValueError(
             "The URL has a password, which other users of this machine can see: put it into the file that PGPASSFILE "
             "names, or into PGPASSWORD."

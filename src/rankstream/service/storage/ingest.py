@@ -105,9 +105,11 @@ class Ingest:
 
     def _market(self, connection: Database, name: str) -> KnownMarket:
         row, known = market_row(connection, name, lock=True), self._known.get(name)
-        if known is not None and row is not None and self._is_current(connection, known, row):
-            known.row = row
-            return known
+        if known is not None and row is not None:  # other servers may have written since, even offers
+            is_behind = row != known.row and offers_of(connection, row.id, len(known.numbers) - 1)
+            if (row.id, row.epoch) == (known.row.id, known.row.epoch) and not is_behind:
+                known.row = row
+                return known
         self._known.pop(name, None)
         if row is None:
             if not self.new_markets:
@@ -122,12 +124,6 @@ class Ingest:
         if row.id:
             self._known[name] = known
         return known
-
-    def _is_current(self, connection: Database, known: KnownMarket, row: MarketRow) -> bool:
-        """Return whether the cache of a market holds, though other servers and processes may have written since."""
-        if (row.id, row.epoch) != (known.row.id, known.row.epoch):
-            return False
-        return row == known.row or not offers_of(connection, row.id, len(known.numbers) - 1)
 
     def _rows(self, market: KnownMarket, records: Sequence[Any]) -> list[Row]:
         """Return the records in the form of the log; a RefusedError names the first bad one."""

@@ -3,12 +3,13 @@
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from rankstream._core.types import Label
-from rankstream.service.storage.database import Database, Place, connect, open_shared, run_script, transaction
+from rankstream.service.storage.database import Database, Place, connect, open_shared, run_script, transaction, upsert
 from rankstream.streams.record import Record
 
 Offered = tuple[Label, ...] | dict[Label, Any]
@@ -44,6 +45,8 @@ MIGRATIONS = {
 }
 """SQL that upgrades a log from each version to the next; 0 is an empty file. Version 1 did not count dropped records.
 Version 2 had no identity and no checksums; its batches stay without one."""
+PREFERENCES = "CREATE TABLE IF NOT EXISTS preferences (market TEXT PRIMARY KEY, content TEXT NOT NULL)"
+OLD_PREFERENCES = "preferences.json"  # the file that had them before that table
 
 
 class MarketRow(NamedTuple):
@@ -115,6 +118,9 @@ def open_log(place: Place) -> Database:
                 raise ValueError(f"The log in {folder} has version {version}, which does not exist: restore a backup.")
             run_script(connection, "".join(MIGRATIONS[step] for step in range(version, VERSION if version else 1)))
             connection.set_version(NAME, VERSION)
+            connection.execute(PREFERENCES)
+            _take_preferences(connection, folder / OLD_PREFERENCES)
+        (folder / OLD_PREFERENCES).unlink(missing_ok=True)
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.DatabaseError):
@@ -130,6 +136,13 @@ def _checked(connection: Database, place: Place) -> Database:
         connection.close()
         raise ValueError(f"The service in {place} was {identity}: use that.")
     return connection
+
+
+def _take_preferences(connection: Database, path: Path) -> None:
+    """Copy the preferences of an older version; an unreadable file is empty."""
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        for market, content in json.loads(path.read_text(encoding="utf-8")).items():
+            keep_preferences(connection, market, dict(content))
 
 
 def identity_of(connection: Database) -> str:
@@ -163,6 +176,19 @@ def market_row(connection: Database, name: str, lock: bool = False) -> MarketRow
 
 def _market(row: Any) -> MarketRow:
     return MarketRow(*row)._replace(settings=json.loads(row[8]))
+
+
+@named_damage()
+def preferences_of(connection: Database, market: str) -> dict[str, Any]:
+    """Return what was entered on the pages of a market: margins, today's offer, currency."""
+    row = connection.execute("SELECT content FROM preferences WHERE market = ?", (market,)).fetchone()
+    return {} if row is None else dict(json.loads(row[0]))
+
+
+def keep_preferences(connection: Database, market: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Save the preferences of a market, and return them."""
+    upsert(connection, "preferences", (market, json.dumps(content)))
+    return content
 
 
 def offers_of(connection: Database, market: int, after: int = -1) -> dict[int, Offered]:

@@ -1,10 +1,9 @@
 """Maintenance of a service's folder, whether the service runs or not: backup, export, purge, rebuild."""
 
 import json
-import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,8 +15,6 @@ from rankstream.data.readers.sources.database import write_parquet
 from rankstream.service.storage import log, migration, tokens
 from rankstream.service.storage import states as store
 from rankstream.service.storage.database import Database, Place, connect, transaction
-from rankstream.service.storage.preferences import NAME as PREFERENCES
-from rankstream.service.storage.preferences import preferences_of
 
 AT_ONCE = 10_000  # records in memory while a market is exported; not tuned
 COLUMNS = {"offered": "VARCHAR[]", "chosen": "VARCHAR", "count": "DOUBLE", "time": "DOUBLE", "arrived": "DOUBLE"}
@@ -44,9 +41,7 @@ def backup(place: Place, out: Path) -> int:
                 if (place / name).is_file():
                     with closing(connect(place / name)) as source, closing(sqlite3.connect(copied / name)) as target:
                         source.backup(target)
-            with suppress(FileNotFoundError):
-                shutil.copy(place / PREFERENCES, copied)
-        for name in (store.NAME, log.NAME, tokens.NAME, PREFERENCES):
+        for name in (store.NAME, log.NAME, tokens.NAME):
             if (copied / name).is_file():
                 archive.write(copied / name, name)
     return out.stat().st_size
@@ -107,13 +102,12 @@ def purge(folder: Place, market: str) -> int:
             for table in ("batches", "offers", "keys"):
                 connection.execute(f"DELETE FROM {table} WHERE market = ?", (row.id,))
             connection.execute("DELETE FROM markets WHERE id = ?", (row.id,))
+            connection.execute("DELETE FROM preferences WHERE market = ?", (market,))
             if connection.is_shared:
                 store.forget(connection, row.id)
         store.forget(learned, row.id)
         for database in files:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        if (preferences := preferences_of(folder, connection)).of(market):
-            preferences.keep(market, {})
     return row.records
 
 

@@ -10,18 +10,21 @@ from rankstream.service.storage import log, tokens
 from rankstream.service.storage import states as store
 from rankstream.service.storage.database import COLUMNS, Database, Place, transaction
 from rankstream.service.storage.leases import learners_alive
-from rankstream.service.storage.preferences import preferences_of
 
 AT_ONCE = 200  # batches in memory; not tuned
 TABLES = {
     "markets": log.COLUMNS,
     "offers": "market, number, items",
     "batches": "market, position, records, arrived, body, checksum",
-    **{name: ", ".join(" ".join(COLUMNS[name]).split()) for name in ("keys", *store.OF_MARKETS) if name != "leases"},
+    **{
+        name: ", ".join(" ".join(COLUMNS[name]).split())
+        for name in ("keys", "preferences", *store.OF_MARKETS)
+        if name != "leases"
+    },
     "tokens": "id, digest, markets, may, made, name, expires",
 }
 """The tables of a service, with their columns; leases and learners stay behind."""
-OF_LOG = ("markets", "offers", "batches", "keys")
+OF_LOG = ("markets", "offers", "batches", "keys", "preferences")
 
 
 def migrate(source: Place, target: Place) -> int:
@@ -29,10 +32,14 @@ def migrate(source: Place, target: Place) -> int:
 
     The target must be empty. Nothing is lost if this is interrupted: the source is retired after the last step.
     """
+    if source == target:
+        raise ValueError(f"{target} is both source and target: name another target.")
     with ExitStack() as stack:
         if not isinstance(source, str):
             log.existing_log(source).close()
             stack.enter_context(own_folder(source, remedy="stop the server first"))
+        if not isinstance(target, str):
+            target.mkdir(parents=True, exist_ok=True, mode=0o700)
         before, after = opened(source, stack), opened(target, stack)
         old, new = before["markets"], after["markets"]
         if old.is_shared and learners_alive(old):
@@ -40,7 +47,7 @@ def migrate(source: Place, target: Place) -> int:
         with transaction(old):
             if old.is_shared:
                 old.execute("LOCK TABLE markets")  # servers that still run wait, and are then refused
-            copy(before, after, source, target)
+            copy(before, after, target)
             old.execute("UPDATE identity SET log = ?", (f"{log.MOVED} {target}",))
             if old.is_shared:
                 old.execute("ALTER TABLE markets RENAME TO moved_markets")
@@ -51,6 +58,7 @@ def opened(place: Place, stack: ExitStack) -> dict[str, Database]:
     """Return the database of each table; those of PostgreSQL have one connection, for a consistent copy."""
     of_log = stack.enter_context(closing(log.open_log(place)))
     if of_log.is_shared:
+        of_log.execute("SET idle_in_transaction_session_timeout = 0")  # while the other side writes
         return dict.fromkeys(TABLES, of_log)
     learned, known = (stack.enter_context(closing(one)) for one in (store.open_store(place), tokens.opened(place)))
     return dict.fromkeys(TABLES, learned) | dict.fromkeys(OF_LOG, of_log) | {"tokens": known}
@@ -61,12 +69,12 @@ def copy_database(url: str, folder: Path) -> None:
     with ExitStack() as stack:
         source = opened(url, stack)
         source["markets"].begin(writes=False)
-        copy(source, opened(folder, stack), url, folder)
+        copy(source, opened(folder, stack), folder)
         source["markets"].execute("COMMIT")
 
 
-def copy(source: dict[str, Database], target: dict[str, Database], origin: Place, place: Place) -> None:
-    """Copy all tables, the preferences and the identity of the log, which is committed last."""
+def copy(source: dict[str, Database], target: dict[str, Database], place: Place) -> None:
+    """Copy all tables and the identity of the log, which is committed last."""
     old, new = source["markets"], target["markets"]
     with ExitStack() as stack:
         for database in dict.fromkeys([new, *target.values()]):
@@ -77,10 +85,6 @@ def copy(source: dict[str, Database], target: dict[str, Database], origin: Place
             insert = f"INSERT INTO {name} ({columns}) VALUES ({', '.join('?' * len(columns.split()))})"
             for rows in _rows(source[name], name, columns):
                 target[name].executemany(insert, rows)
-        kept, moved = preferences_of(origin, old), preferences_of(place, new)
-        for row in log.market_rows(old):
-            if kept.of(row.name):
-                moved.keep(row.name, kept.of(row.name))
         new.execute("UPDATE identity SET log = ?", (log.identity_of(old),))
         target["tokens"].set_version(tokens.NAME, source["tokens"].version(tokens.NAME))
         if new.is_shared:

@@ -8,11 +8,14 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from rankstream.service.limits import LostCommitError
+
 R = TypeVar("R")
 VERSION = 1
 LOOK_SECONDS = 1.0  # after which readers look again even if no message came; settings may take two seconds
 KEPT_ALIVE = {"connect_timeout": 5, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 SESSION: dict[str, Any] = {"tcp_user_timeout": 10_000, **KEPT_ALIVE, "application_name": "rankstream"}
+LIMITS = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s'"  # the locks of a paused process
 MIGRATION = "postgres_{}.sql"  # beside this file: it upgrades a database to this version
 CODES = {
     "53100": sqlite3.SQLITE_FULL, "58030": sqlite3.SQLITE_IOERR, "25006": sqlite3.SQLITE_READONLY,
@@ -23,7 +26,7 @@ CODES = {
 
 
 class UnreachableError(ValueError, sqlite3.OperationalError):
-    """The database cannot be reached; it may be later."""
+    """The database cannot be reached, or not be used by this user; it may be later."""
 
 
 class PostgresDatabase:
@@ -39,18 +42,20 @@ class PostgresDatabase:
         self._is_in_block = self._listens = False
         self._messages = 0
         try:
-            self._connection = self._connected()
-        except psycopg.Error as error:
-            raise UnreachableError(f"The database cannot be reached ({reason_of(error)}): check its URL.") from None
-        try:
-            self._migrate()
-        except BaseException:
-            self._connection.close()
-            raise
+            self._guarded(self._connect)
+            try:
+                self._migrate()
+            except BaseException:
+                self.close()
+                raise
+        except sqlite3.OperationalError as error:
+            raise UnreachableError(f"The database cannot be used ({error}): check its URL and its user.") from None
 
-    def _connected(self) -> "psycopg.Connection[Any]":
+    def _connect(self) -> None:
+        self._connection = psycopg.connect(self.url, autocommit=True, **SESSION)
+        self._connection.execute(LIMITS)
         self._listens = False
-        return psycopg.connect(self.url, autocommit=True, **SESSION)
+        self._messages += 1  # some may have been lost
 
     def _migrate(self) -> None:
         """Make or upgrade the tables; refuse those of a newer version."""
@@ -83,8 +88,9 @@ class PostgresDatabase:
         try:
             cursor = self._run(sql, parameters)
         except sqlite3.Error:
+            if word == "COMMIT" and self._connection.closed:
+                raise LostCommitError from None
             is_lost = self._connection.closed and not self._is_in_block
-            self._is_in_block = self._is_in_block and word != "COMMIT"
             if not is_lost or word not in ("SELECT", "BEGIN"):
                 raise
             self._guarded(self._connect)
@@ -104,10 +110,6 @@ class PostgresDatabase:
 
     def _run(self, sql: str, parameters: Sequence[Any]) -> Any:
         return self._guarded(lambda: self._connection.execute(as_psycopg(sql), parameters or None))
-
-    def _connect(self) -> None:
-        self._connection = self._connected()
-        self._messages += 1  # some may have been lost
 
     def _guarded(self, run: Callable[[], R]) -> R:
         """Run a function, and raise its errors as those of SQLite."""

@@ -58,21 +58,18 @@ class Tokens:
 
     def _read(self) -> dict[str, tuple[bytes, Holder]]:
         try:
-            return self._read_again()
+            version = self._connection.changes()
+            if version != self._version:
+                rows = self._connection.execute("SELECT id, digest, markets, may, expires FROM tokens").fetchall()
+                self._holders = {
+                    name: (digest, Holder(name, frozenset(markets.split(",")), frozenset(may.split(",")), expires))
+                    for name, digest, markets, may, expires in rows
+                }
+                self._is_open = not rows and not self._connection.version(NAME)
+                self._version = version
+            return self._holders
         except sqlite3.Error:
             raise RefusedError(503, "The tokens cannot be read: try again in a second.", Retry_After="1") from None
-
-    def _read_again(self) -> dict[str, tuple[bytes, Holder]]:
-        version = self._connection.changes()
-        if version != self._version:
-            rows = self._connection.execute("SELECT id, digest, markets, may, expires FROM tokens").fetchall()
-            self._holders = {
-                name: (digest, Holder(name, frozenset(markets.split(",")), frozenset(may.split(",")), expires))
-                for name, digest, markets, may, expires in rows
-            }
-            self._is_open = not rows and not self._connection.version(NAME)
-            self._version = version
-        return self._holders
 
     @property
     def any(self) -> bool:

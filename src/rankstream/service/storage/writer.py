@@ -7,7 +7,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
-from rankstream.service.limits import RefusedError
+from rankstream.service.limits import LostCommitError, RefusedError
 from rankstream.service.storage.database import Database, transaction
 from rankstream.service.storage.log import DAMAGED, is_damage
 
@@ -15,6 +15,7 @@ R = TypeVar("R")
 Work = Callable[[Database], R]
 MAX_GROUP_SIZE = 200  # batches in one transaction, as many as may wait (``ServiceLimits.waiting``)
 Waiting = tuple[Work[Any], "Future[Any]", str]  # what is to be written, who waits for its result, and the market
+LOST = "The database was lost, and this may be stored: send it again with the same Idempotency-Key."
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 
 
@@ -92,6 +93,8 @@ def reason(error: Exception) -> RefusedError:
     """Return the error for a failed write, without details that a client should not see."""
     if is_damage(error):
         return RefusedError(503, DAMAGED)
+    if isinstance(error, LostCommitError):
+        return RefusedError(503, LOST, Retry_After="1")
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None and code & 0xFF in FULL:
         return RefusedError(503, "The disk is full: nothing of this was stored; send it again later.", Retry_After="5")
