@@ -126,6 +126,10 @@ class PostgresServer:
             found = connection.execute(statement.encode())
             return list(found) if found.description else []
 
+    def cut(self) -> None:
+        """Cut all connections of servers and learners."""
+        self.run("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'rankstream'")
+
     def close(self) -> None:
         """Stop the server, and delete its files."""
         if self.process is not None and self.process.poll() is None:

@@ -163,7 +163,7 @@ def test_each_acknowledged_batch_counts_once_whatever_fails(shop: Deployment) ->
     shop.servers[0].kill()
     shop.replace(shop.servers, 0, "run")
     shop.learns()
-    shop.database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rankstream'")
+    shop.database.cut()
     shop.learns()
     for how in (signal.SIGINT, signal.SIGQUIT):  # a fast stop, and one like a crash
         shop.database.stop(how)
@@ -182,8 +182,10 @@ def kill_learner(shop: Deployment) -> None:
     before = shop.holders()
     assert len({holder for holder, _ in before.values()}) == 2 or len(before) < len(MARKETS) + 1
     shop.learners[0].kill()
+    began = time.monotonic()
     shop.replace(shop.learners, 0, "learn")
     wait_for(lambda: any(fence > before[market][1] for market, (_, fence) in shop.holders().items()))
+    sys.stdout.write(f"a market of a learner that was killed has another one after {time.monotonic() - began:.1f} s\n")
     shop.learns()
 
 
@@ -254,6 +256,16 @@ def test_a_transaction_that_pauses_lets_others_go_on(database: PostgresServer) -
         assert "may be stored" in reason(lost.value).sentence
         with transaction(paused):  # on a new connection
             assert Ingest(ServiceLimits()).store(paused, Sent("cafe", [TEA]))["position"] == 3
+        paused.begin(writes=False)
+        database.cut()
+        with pytest.raises(LostCommitError):
+            paused.execute("COMMIT")
+        row = log.market_row(paused, "cafe")
+        assert row is not None
+        assert row.records == 3
+        messages = paused.changes() // 1_000_000
+        database.cut()
+        wait_for(lambda: paused.changes() // 1_000_000 > messages)  # no request fails after a restart of the database
 
 
 def test_readiness_says_when_nobody_learns(shop: Deployment) -> None:

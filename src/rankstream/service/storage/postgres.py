@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,7 +40,7 @@ class PostgresDatabase:
 
     def __init__(self, url: str) -> None:
         self.url, self.total_changes = url, 0
-        self._is_in_block = self._listens = False
+        self.in_transaction = self._listens = False
         self._messages = 0
         try:
             self._guarded(self._connect)
@@ -74,29 +75,25 @@ class PostgresDatabase:
         self.set_version("tables", VERSION)
         self.execute("COMMIT")
 
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction has begun."""
-        return self._is_in_block
-
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
         """Run a statement; again, if the connection was lost before it and this makes no difference."""
         word = sql.split(None, 1)[0]
-        if self._connection.closed and (word == "ROLLBACK" or not self._is_in_block):
-            self._is_in_block = False
+        if self._connection.closed and (word == "ROLLBACK" or not self.in_transaction):
+            self.in_transaction = False
             self._guarded(self._connect)
         try:
             cursor = self._run(sql, parameters)
         except sqlite3.Error:
+            is_lost = self._connection.closed and not self.in_transaction
+            self.in_transaction = self.in_transaction and word != "COMMIT"
             if word == "COMMIT" and self._connection.closed:
                 raise LostCommitError from None
-            is_lost = self._connection.closed and not self._is_in_block
             if not is_lost or word not in ("SELECT", "BEGIN"):
                 raise
             self._guarded(self._connect)
             cursor = self._run(sql, parameters)
         if word in ("BEGIN", "COMMIT", "ROLLBACK"):
-            self._is_in_block = word == "BEGIN"
+            self.in_transaction = word == "BEGIN"
         elif word != "SELECT":
             self.total_changes += max(0, cursor.rowcount)
         return cursor
@@ -117,23 +114,24 @@ class PostgresDatabase:
             return run()
         except psycopg.Error as error:
             problem = sqlite3.OperationalError(reason_of(error))
-            code = CODES.get(error.sqlstate or "")
-            if code is not None:
-                problem.sqlite_errorcode = code
+            problem.sqlite_errorcode = CODES.get(error.sqlstate or "", sqlite3.SQLITE_ERROR)
             raise problem from None
 
     def begin(self, *, writes: bool) -> None:
         """Begin a transaction; one that only reads sees a consistent state."""
-        self.execute("BEGIN" if writes else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        # a transaction that has waited for a lock must see what was written under it, whatever the database's default
+        level = "READ COMMITTED" if writes else "REPEATABLE READ READ ONLY"
+        self.execute(f"BEGIN ISOLATION LEVEL {level}")
 
     def changes(self) -> int:
         """Return a number that changes after a message that something was written, and every second."""
+        with suppress(sqlite3.Error):  # it is lost
+            self._messages += self._guarded(lambda: len(list(self._connection.notifies(timeout=0.0))))
         if self._connection.closed or not self._listens:
             self.execute("SELECT 1")  # on a new connection, if it was lost
             self.execute("LISTEN rankstream")
             self._listens = True
             self._messages += 1
-        self._messages += self._guarded(lambda: len(list(self._connection.notifies(timeout=0.0))))
         return self._messages * 1_000_000 + int(time.monotonic() / LOOK_SECONDS) % 1_000_000
 
     def now(self) -> float:
