@@ -85,7 +85,7 @@ def learners_alive(database: Database, now: float | None = None) -> set[str]:
 def owner_of(market: int, living: Iterable[str]) -> str:
     """Return the learner that should learn a market; few markets change it when a learner comes or goes.
 
-    >>> [owner_of(market, ["first", "second"]) for market in range(4)]
-    ['first', 'first', 'first', 'second']
+    >>> [owner_of(market, ["left", "right"]) for market in range(6)]
+    ['left', 'left', 'left', 'right', 'right', 'left']
     """
     return max(living, key=lambda holder: sha256(f"{holder} {market}".encode()).digest(), default="")
