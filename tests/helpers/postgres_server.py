@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pwd import getpwnam
@@ -102,6 +103,13 @@ class PostgresServer:
         except psycopg.OperationalError:
             return False
         return True
+
+    def signal(self, kind: int) -> None:
+        """Send a signal to all processes of the server."""
+        assert self.process is not None
+        parent: Any = import_module("psutil").Process(self.process.pid)
+        for process in [parent, *parent.children()]:
+            process.send_signal(kind)
 
     def stop(self, how: int) -> None:
         """Send a signal to the server and wait until it is gone: SIGINT is a fast stop, SIGQUIT an immediate one."""

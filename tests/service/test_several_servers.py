@@ -3,7 +3,7 @@
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
@@ -160,6 +160,8 @@ def test_each_acknowledged_batch_counts_once_whatever_fails(shop: Deployment) ->
     shop.learns()
     kill_learner(shop)
     pause_learner(shop)
+    pause(shop, senders, shop.servers[1].signal)
+    pause(shop, senders, shop.database.signal)
     shop.servers[0].kill()
     shop.replace(shop.servers, 0, "run")
     shop.learns()
@@ -197,6 +199,15 @@ def pause_learner(shop: Deployment) -> None:
     shop.learns()
     shop.learners[1].signal(signal.SIGCONT)
     assert all(fence >= before[market][1] for market, (_, fence) in shop.holders().items())
+    shop.learns()
+
+
+def pause(shop: Deployment, senders: list[Sender], send_signal: Callable[[int], None]) -> None:
+    """Pause a server or the whole database, whatever it is doing, until a request to it has failed."""
+    before = sum(sender.failures for sender in senders)
+    send_signal(signal.SIGSTOP)
+    wait_for(lambda: sum(sender.failures for sender in senders) > before)
+    send_signal(signal.SIGCONT)
     shop.learns()
 
 
