@@ -51,15 +51,47 @@ def cost(point: Vec, counts: ChoiceCounts, nothing: str) -> float:
     return -float(value)
 
 
-def test_the_share_is_the_likeliest() -> None:
-    counts = sampled(0.3, 2_000)
-    offers = counts.assortments
-    code = offers.no_choice_code
+def likeliest(counts: ChoiceCounts, *fixed: float) -> tuple[float, Vec]:
+    """The least cost, and the utilities and odds of never-buyers there; the odds may be fixed."""
+    offers, code = counts.assortments, counts.assortments.no_choice_code
     assert code is not None
-    start = np.zeros(offers.n_items + 1)
-    likeliest = minimize(cost, start, (counts, offers.items[code]), options={"gtol": 1e-6}).x
-    _, shares = fit_never_buyers(counts)
-    assert shares[1] == pytest.approx(1.0 / (1.0 + np.exp(-likeliest[-1])), abs=2e-3)
+
+    def asked(point: Vec) -> float:
+        return cost(np.append(point, fixed), counts, offers.items[code])
+
+    found = minimize(asked, np.zeros(offers.n_items + 1 - len(fixed)), options={"gtol": 1e-6})
+    return float(found.fun), np.append(found.x, fixed)
+
+
+@pytest.mark.parametrize("size", [100, 2_000])
+def test_share_and_tastes_are_the_likeliest(size: int) -> None:
+    counts = sampled(0.5, size)
+    offers = counts.assortments
+    _, point = likeliest(counts)
+    never = 1.0 / (1.0 + np.exp(-point[-1]))
+    (others, _), shares = fit_never_buyers(counts)
+    assert shares.sum() == pytest.approx(1.0)
+    assert shares[1] == pytest.approx(never, abs=1e-4)
+    share = mnl.logit_shares(np.exp(point[:-1]), offers.indptr, offers.members)
+    bought = (1.0 - never) * share / ((1.0 - never) * share + never * (offers.members == offers.no_choice_code))
+    expected = fit_shrunk_logit(ChoiceCounts(offers, counts.tallies * bought))
+    np.testing.assert_allclose(others.attraction, expected.attraction, rtol=5e-3)
+
+
+@pytest.mark.parametrize(("choices", "least", "most", "n_models"), [(40.0, 0.7, 0.9, 1), (60.0, 1.1, 1.5, 2)])
+def test_a_nat_of_evidence_is_enough_and_needed(choices: float, least: float, most: float, n_models: int) -> None:
+    counts = ChoiceCounts(MARKET.assortments, mixed(0.6, MARKET.assortments) / MARKET.assortments.n_offers * choices)
+    gain = likeliest(counts, -30.0)[0] - likeliest(counts)[0]
+    assert least < gain < most
+    assert len(fit_never_buyers(counts)[0]) == n_models
+
+
+@pytest.mark.parametrize(("never", "n_models"), [(0.006, 1), (0.014, 2)])
+def test_fewer_than_a_hundredth_are_left_out_whatever_the_evidence(never: float, n_models: int) -> None:
+    counts = ChoiceCounts(MARKET.assortments, 1e6 * mixed(never, MARKET.assortments))
+    models, shares = fit_never_buyers(counts)
+    assert (len(models), len(shares)) == (n_models, n_models)
+    assert n_models == 1 or shares[1] == pytest.approx(never, abs=1e-4)
 
 
 def test_what_the_others_like_is_found() -> None:
