@@ -1,13 +1,15 @@
 """How often intervals of predicted shares contain the true one: on offers with data, and on offers nobody has seen.
 
-    python benchmarks/intervals.py [--quick] [--markets 10] [--replicates 30] [--half-life 700] [--by-market 2000]
+    python benchmarks/intervals.py [--quick] [--markets 10] [--replicates 30] [--half-life 700]
+        [--by-market 2000 [--draws 12]]
 
 Truths are those of ``truths.py`` (10 items, 40 offers) and four rankings of 5 items (10 offers of 150 choices, all
 others unseen); every coordinate of every offer counts once. "spread alone" is the interval without what held-out offers
 add; "rescaled" is that one times a constant, chosen with the truth at hand such that it covers as often as ours: an
 interval that is as wide on average has its width in the right places. Markets are those of seeds from 4001 on;
 what is added was settled on others. With ``--half-life`` the same choices come one after the other, in an order drawn
-by the seed, to counts that forget.
+by the seed, to counts that forget. With ``--by-market``, every market is shown by itself; with ``--draws``, its
+coverage is also averaged over so many draws of the choices, from the same market.
 """
 
 import os
@@ -16,6 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import time
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import joblib
@@ -31,6 +34,7 @@ Z = 1.959964
 FEW = "four rankings of 5"
 LEAST, MOST = 0.92, 0.98  # between which the coverage of a market should be
 SMALL_SHARE = 0.05
+DRAW_STEP = 100_000  # between the seeds of two draws of one market's choices
 CELLS = [(FEW, 1_500)] + [
     (name, choices)
     for name in ("one logit", "five logits", "ten logits", "ten rankings", "normal taste", "Markov chain")
@@ -93,10 +97,10 @@ def all_new(counts: ChoiceCounts) -> Assortments:
     return Assortments([offer for offer in every if frozenset(offer) not in seen], items)
 
 
-def by_market(name: str, choices: int, seed: int, replicates: int) -> dict[str, float]:
+def by_market(name: str, choices: int, seed: int, replicates: int, draw: int = 0) -> dict[str, float]:
     """How often intervals contain the truth in one market, and how large errors are, relative to what is said."""
     truth = TRUTHS[name](seed)
-    counts, row = truth.counts(choices, seed), {}
+    counts, row = truth.counts(choices, seed + DRAW_STEP * draw), {}
     found = Bootstrap(counts, replicates=replicates, seed=seed)
     for which, offers in (("known", counts.assortments), ("new", all_new(counts))):
         share, error, shift = found.spread(offers)
@@ -133,11 +137,30 @@ def best_possible(choices: int, seed: int) -> float:
     return float((np.abs(fitted - true) <= Z * error).mean())
 
 
-def show_markets(choices: int, markets: int, replicates: int) -> None:
+def show_draws(names: Sequence[str], draws: int, rows: Sequence[Mapping[str, float]]) -> None:
+    """The coverage of every market averaged over draws of its choices, beside that of single draws."""
+    for which in ("known", "new"):
+        often = np.array([row[which] for row in rows]).reshape(len(names), draws)
+        means, errors = often.mean(axis=1), often.std(axis=1, ddof=1) / np.sqrt(draws)
+        outside = [((part < LEAST) | (part > MOST)).sum() for part in (often, means)]
+        print(
+            f"{which}: {outside[0]} of {often.size} draws are outside {LEAST:.0%} to {MOST:.0%}, {outside[1]} of "
+            f"{len(names)} means of {draws} draws; {means.mean():.1%} on average; sd within markets "
+            f"{np.sqrt(often.var(axis=1, ddof=1).mean()):.1%}"
+        )
+        for name, mean, error, part in zip(names, means, errors, often, strict=True):
+            print(f"  {name:<14}{mean:>8.1%} ± {error:.1%}, single draws {part.min():.0%} to {part.max():.0%}")
+
+
+def show_markets(choices: int, markets: int, replicates: int, draws: int) -> None:
     """The coverage of every market, and of the best intervals there are."""
-    names = [name for name, size in CELLS if size == 2_000]
-    work = [(names[k % len(names)], choices, FIRST_SEED + k, replicates) for k in range(markets)]
+    kinds = [name for name, size in CELLS if size == 2_000]
+    names = [kinds[k % len(kinds)] for k in range(markets)]
+    work = [(names[k], choices, FIRST_SEED + k, replicates, draw) for k in range(markets) for draw in range(draws)]
     rows = joblib.Parallel(n_jobs=-1)(joblib.delayed(by_market)(*job) for job in work)
+    if draws > 1:
+        show_draws(names, draws, rows)
+        return
     best = np.array([best_possible(choices, FIRST_SEED + k) for k in range(markets)])
     columns = [(which, np.array([row[which] for row in rows])) for which in ("known", "new")]
     for which, often in (*columns, ("best", best)):
@@ -173,9 +196,10 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=30)
     parser.add_argument("--half-life", type=float, default=None, help="in choices, for counts that forget")
     parser.add_argument("--by-market", type=int, default=0, metavar="CHOICES", help="coverage market by market")
+    parser.add_argument("--draws", type=int, default=1, help="with --by-market: draws of the choices of each market")
     options = parser.parse_args()
     if options.by_market:
-        show_markets(options.by_market, options.markets, options.replicates)
+        show_markets(options.by_market, options.markets, options.replicates, options.draws)
         return
     markets, replicates = (2, 10) if options.quick else (options.markets, options.replicates)
     print(f"{markets} markets each, {replicates} replicates, intervals of 95 %")

@@ -7,7 +7,7 @@ errors on 100 offers never made, and CPU seconds of the stream so far. With ``--
 With ``--markets 10``, only the maximum-entropy model is followed, in so many markets of seeds from the given one on,
 and what is printed are its error and that of a fit from scratch (means), and their ratio (geometric mean).
 
-Run with ``python benchmarks/stream_models.py [seed] [--last 20000] [--change | --markets 10]``.
+Run with ``python benchmarks/stream_models.py [seed] [--last 20000] [--change] [--markets 10]``.
 """
 
 import os
@@ -16,16 +16,18 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rankstream import ChoiceCounts, Live, Record, estimate, methods, simulate
+from rankstream import Live, Record, estimate, methods, simulate
+from rankstream.data.decay import make_counts
 from rankstream.models.protocol import Predicts
 from rankstream.streams.entropy_follower import EntropyFollower
 
 SHOWN = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
 SHOWN_AFTER = (50, 250, 500, 1_000, 2_000)  # choices since a change
+Phase = tuple[str, int | None, int, int, tuple[int, ...]]  # sign, whose tastes, choices, batch, where errors are shown
 TITLES = "published | sparse | from scratch | CPU s so far |\n|---|---|---|---|---|"
 
 
@@ -62,31 +64,37 @@ class Stream:
         return 1e3 * float(np.sqrt(np.mean((model.probabilities(offers) - truth.probabilities(offers)) ** 2)))
 
 
-def follow_counts(seed: int, last: int) -> list[tuple[float, float]]:
+def follow_counts(
+    seed: int, phases: Sequence[Phase], half_life: float | None = None
+) -> Iterator[tuple[str, float, float]]:
     """The errors of the model that follows a stream and of a fit from scratch, at each number of choices shown."""
-    stream, served = Stream(seed, None), EntropyFollower(seed=0)
-    offers, found = stream.market.assortments, []
-    shares = stream.market.truth.probabilities(offers)
-    tallies = np.zeros(offers.n_coordinates)
-    for number in range(500, last + 500, 500):
-        tallies = tallies + stream.random.multinomial(500, shares / shares.sum())
-        counts = ChoiceCounts(offers, tallies)
-        served.follow(counts, 500.0)
-        if number in SHOWN:
-            scratch = estimate(counts, method=methods.MaxEntropy()).model
-            found.append((stream.error(served.model, stream.market.truth), stream.error(scratch, stream.market.truth)))
-    return found
+    stream, served = Stream(seed, half_life), EntropyFollower(seed=0)
+    offers = stream.market.assortments
+    counts = make_counts(offers, half_life, None)
+    for sign, of, last, batch, shown in phases:
+        truth = stream.market.truth if of is None else simulate.market(seed + of).truth
+        shares = truth.probabilities(offers)
+        for number in range(batch, last + batch, batch):
+            drawn = stream.random.multinomial(batch, shares / shares.sum())
+            places = np.repeat(np.arange(drawn.size), drawn)
+            counts.observe_coordinates(np.random.default_rng(number).permutation(places))
+            served.follow(counts, float(batch))
+            if number in shown:
+                scratch = estimate(counts, method=methods.MaxEntropy()).model
+                yield f"{sign}{number:,}", stream.error(served.model, truth), stream.error(scratch, truth)
 
 
-def show_markets(seed: int, markets: int, last: int) -> None:
+def show_markets(seed: int, markets: int, phases: Sequence[Phase], half_life: float | None) -> None:
     """The errors of several markets together."""
-    found = np.array([follow_counts(seed + k, last) for k in range(markets)])
+    runs = [list(follow_counts(seed + k, phases, half_life)) for k in range(markets)]
+    found = np.array([[errors for _, *errors in run] for run in runs])
     logs = np.log(found[:, :, 0] / found[:, :, 1])
-    print("| choices | published | from scratch | ratio | least, greatest |\n|---|---|---|---|---|")
-    for number, means, rows in zip(SHOWN, found.mean(axis=0), logs.T, strict=False):
+    name = "choices" if half_life is None else f"choices, half-life {half_life:g}"
+    print(f"\n| {name} | published | from scratch | ratio | least, greatest |\n|---|---|---|---|---|")
+    for (number, *_), means, rows in zip(runs[0], found.mean(axis=0), logs.T, strict=True):
         error = rows.std(ddof=1) / np.sqrt(markets)
         ratio = f"{np.exp(rows.mean()):.2f} ± {error:.2f} | {np.exp(rows.min()):.2f}, {np.exp(rows.max()):.2f}"
-        print(f"| {number:,} | {means[0]:.1f} | {means[1]:.1f} | {ratio} |")
+        print(f"| {number} | {means[0]:.1f} | {means[1]:.1f} | {ratio} |", flush=True)
 
 
 def main() -> None:
@@ -97,10 +105,15 @@ def main() -> None:
     parser.add_argument("--change", action="store_true", help="let tastes change, and show the errors after it")
     parser.add_argument("--markets", type=int, default=0, help="average over so many markets")
     options = parser.parse_args()
-    if options.markets:
-        show_markets(options.seed, options.markets, options.last)
+    if options.markets and not options.change:
+        show_markets(options.seed, options.markets, [("", None, options.last, 500, SHOWN)], None)
         return
     for half_life in (None, 500.0 if options.change else 2_000.0):
+        if options.markets:
+            before = 5_000 if half_life else 20_000
+            phases = [("", None, before, 500, (before,)), ("+", 500, SHOWN_AFTER[-1], 50, SHOWN_AFTER)]
+            show_markets(options.seed, options.markets, phases, half_life)
+            continue
         print(f"\n| choices, half-life {half_life or 'none'} | {TITLES}")
         stream = Stream(options.seed, half_life)
         if options.change:
