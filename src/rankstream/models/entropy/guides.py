@@ -18,6 +18,7 @@ from rankstream.models.parametric.attribute_logit import fit_attribute_logit
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
 from rankstream.models.parametric.mnl import SHRUNK_SMOOTHING, fit_never_buyers
+from rankstream.models.parametric.nests import CLASSES, fit_nests
 from rankstream.models.parametric.normal_taste import fit_normal_taste
 
 # chosen on markets of benchmarks/truths.py; benchmarks/accuracy.py prints the errors of others
@@ -70,6 +71,8 @@ class Guide:
             return FittedGuide(self, (model if self.attributes else model.falling(chains_of(offers)),), np.ones(1))
         if self.family == "logit" and not offers.order:
             return FittedGuide(self, *fit_never_buyers(counts))
+        if self.family == "nests":
+            return FittedGuide(self, (fit_nests(counts, watch=watch),), np.ones(1))
         if self.family == "taste":
             return FittedGuide(self, (fit_normal_taste(counts, start=start, **options),), np.ones(1))
         options |= {"tolerance": tolerance, "max_rounds": max_rounds}
@@ -132,9 +135,10 @@ LOGIT = Guide("logit", "logit", before=0.0)
 HEAVY = tuple(Guide(f"{size} classes", "heavy", size, 0.5) for size in (3, 5, 8, 10))
 LIGHT = tuple(Guide(f"{n} classes, light", "light", n, least) for n, least in ((20, 0.1), (10, 0.02), (30, 0.005)))
 TASTE = Guide("normal taste", "taste")
+NESTS = Guide("nests", "nests", CLASSES)
 CHAIN = Guide("Markov chain", "chain")
 UNIFORM = Guide("uniform", "uniform")
-GUIDES = (LOGIT, *HEAVY, *LIGHT, TASTE, CHAIN, UNIFORM)
+GUIDES = (LOGIT, *HEAVY, *LIGHT, TASTE, NESTS, CHAIN, UNIFORM)
 """What is tried; of a family with several sizes, the one that predicts held-out offers best is kept."""
 PRICED_LOGIT = Guide("logit with a price", "priced logit", 1, before=0.0)
 PRICED = (PRICED_LOGIT, *(Guide(f"{size} classes with a price", "priced classes", size) for size in (2, 3, 5)))
@@ -172,12 +176,12 @@ def imagine(counts: ChoiceCounts, guides: Sequence[Guide]) -> ChoiceCounts:
 def guides_for(offers: Assortments, guides: Sequence[Guide] = GUIDES) -> Sequence[Guide]:
     """The guides that can be fitted to choices from these offers: all without an order.
 
-    With one, Markov chain and normal taste are left out; logits with a price coefficient come first where the order is
-    that of the prices in the items' names: they matter most, and what comes first is fitted even in little time.
+    With one, Markov chain, nests and normal taste are left out; logits with a price coefficient come first where the
+    order is that of the prices in the items' names: they matter most, and what comes first is fitted in little time.
     """
     if not offers.order:
         return guides
     chains_of(offers)  # which refuses other orders
     levels = PriceLevels.from_labels(offers.items)
     priced = levels is not None and set(offers.order) <= set(levels.order)
-    return [*(PRICED if priced else ()), *(guide for guide in guides if guide not in (TASTE, CHAIN))]
+    return [*(PRICED if priced else ()), *(guide for guide in guides if guide not in (TASTE, NESTS, CHAIN))]
