@@ -29,7 +29,7 @@ from rankstream import ChoiceCounts, Estimate, methods, models
 from rankstream._core.watch import Deadline
 from rankstream.columns.mle import fit_mle
 from rankstream.models import ChoiceModel
-from rankstream.models.entropy import guides
+from rankstream.models.entropy import fit, guides
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
 from rankstream.models.parametric.mnl import fit_mnl, fit_shrunk_logit
@@ -45,8 +45,8 @@ Fit = Callable[[ChoiceCounts], ChoiceModel]
 
 def primal_dual(counts: ChoiceCounts) -> ChoiceModel:
     """The paper's way, to its own stopping rule."""
-    fit: Estimate[Any] = rs.estimate(counts, method=methods.PrimalDual(max_rounds=3_000))
-    model: ChoiceModel = fit.model
+    found: Estimate[Any] = rs.estimate(counts, method=methods.PrimalDual(max_rounds=3_000))
+    model: ChoiceModel = found.model
     return model
 
 
@@ -62,10 +62,17 @@ def without_never_buyers(counts: ChoiceCounts) -> ChoiceModel:
         return models.fit_max_entropy(counts).model
 
 
+def without_nests(counts: ChoiceCounts) -> ChoiceModel:
+    """Maximum entropy as it was before its base models had nests."""
+    with patch.object(fit, "GUIDES", tuple(guide for guide in guides.GUIDES if guide is not guides.NESTS)):
+        return models.fit_max_entropy(counts).model
+
+
 MODELS: dict[str, Fit] = {
     OURS: lambda counts: models.fit_max_entropy(counts).model,
     "  plain logit": with_plain_logit,
     "  no never-buyers": without_never_buyers,
+    "  no nests": without_nests,
     "  as in 0.2": lambda counts: models.fit_max_entropy(counts, "default").model,
     "  as in 0.2, stacked": lambda counts: models.fit_max_entropy(counts, "stacked").model,
     "mnl": fit_mnl,

@@ -207,5 +207,7 @@ OTHERS: dict[str, Make] = {
     "one logit, half never buy": simulated(with_never_buyers(of_logits, 0.5), 1, 5.0),
     "100 rankings, 30 % never buy": simulated(with_never_buyers(of_types, 0.3)),
     "nested logit": simulated(of_nests),
+    "nested logit, 150 offers": simulated(of_nests, n_offers=150),
+    "nested logit, 600 offers": simulated(of_nests, n_offers=600),
 }
 """Kinds of customers for which the other truths have no model."""
