@@ -4,8 +4,9 @@ Two simulated markets share their offers (20 of 11 items); after 20,000 choices 
 Errors are mean absolute differences of the served model from the true probabilities, medians over the seeds. False
 alarms are counted on markets that do not change. Run with ``python benchmarks/drift.py``; a smaller number of quiet
 records per market as an argument makes it quicker. ``python benchmarks/drift.py kinds 100000`` counts false alarms in
-quiet markets of other sizes alone, at the default threshold. ``python benchmarks/drift.py items 1000`` counts the false
-verdicts of ``drift_report`` on so many pairs of periods that share few offers.
+quiet markets of other sizes alone, at the default threshold; a third argument is the number of rounds for each block.
+``python benchmarks/drift.py items 1000`` counts the false verdicts of ``drift_report`` on so many pairs of periods that
+share few offers.
 """
 
 import math
@@ -72,13 +73,13 @@ def false_alarms(seed: int, threshold: float, records: int) -> int:
     return len(detector.alarms)
 
 
-def quiet_kinds(records: int, markets: int = 10) -> None:
+def quiet_kinds(records: int, rounds: int, markets: int = 10) -> None:
     """Print the false alarms in quiet markets of several sizes, at the default threshold."""
     for name, (n_items, n_offers) in KINDS.items():
         alarms, began = 0, time.process_time()
         for seed in range(2000, 2000 + markets):
             market = simulate.market(seed, n_items, n_offers=n_offers)
-            detector, random = ChangeDetector(market.assortments), np.random.default_rng(5000 + seed)
+            detector, random = ChangeDetector(market.assortments, rounds=rounds), np.random.default_rng(5000 + seed)
             drawn = simulate.draw_choices(market.assortments, market.frequencies(), records, random)
             detector.observe_coordinates(drawn)
             alarms += len(detector.alarms)
@@ -133,7 +134,8 @@ def item_effects(pairs: int) -> None:
 def main() -> None:
     """Print delays, errors and false alarms; with "items" those of the report on items alone."""
     if "kinds" in sys.argv:
-        quiet_kinds(int(sys.argv[2]) if len(sys.argv) > 2 else 100_000)
+        given = [int(text) for text in sys.argv[2:]]
+        quiet_kinds(*[*given, *(100_000, 50)[len(given) :]])
         return
     if "items" in sys.argv:
         item_effects(int(sys.argv[2]) if len(sys.argv) > 2 else 1000)
