@@ -125,7 +125,7 @@ PROBES = [
         "ties": "last", "tolerance_mae": 0.1, "gap": 0.5, "max_rounds": 400, "certify_every": 10,
     }),
     Probe(Logit(), {"smoothing": 5.0, "max_rounds": 1}),
-    Probe(LatentClass(classes="bic", tried=(2, 3), starts=1), {
+    Probe(LatentClass(classes="cv", tried=(2, 3), starts=1), {
         "classes": 1, "tried": (4,), "starts": 2, "smoothing": 2.0, "tolerance_nats": 0.1, "max_rounds": 3,
     }),
     Probe(MarkovChain(starts=1), {"starts": 2, "smoothing": 0.1, "tolerance_nats": 0.1, "max_rounds": 3}),

@@ -51,7 +51,7 @@ def cost(point: Vec, counts: ChoiceCounts, groups: Codes) -> float:
     for offer in counts.assortments.offers:
         codes = [code[item] for item in offer]
         value += sum(next(tallies) * log(share_of(item, codes, utility, scale, groups)) for item in codes)
-    return -value
+    return -float(value)
 
 
 def test_shares_are_those_of_the_definition() -> None:
@@ -145,5 +145,5 @@ def test_it_is_a_base_model_that_is_saved_and_has_weight() -> None:
     again = saved_fit(fit.model)
     assert again is not None
     assert again.stack is not None
-    (before,), (after,) = ([g for g in found.stack.guides if g.guide is NESTS] for found in (fit, again))
+    (before,), (after,) = ([g for g in stack.guides if g.guide is NESTS] for stack in (fit.stack, again.stack))
     np.testing.assert_allclose(after.probabilities(MARKET.test), before.probabilities(MARKET.test), atol=1e-9)

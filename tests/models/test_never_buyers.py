@@ -57,7 +57,7 @@ def likeliest(counts: ChoiceCounts, *fixed: float) -> tuple[float, Vec]:
     assert code is not None
 
     def asked(point: Vec) -> float:
-        return cost(np.append(point, fixed), counts, offers.items[code])
+        return cost(np.append(point, fixed), counts, str(offers.items[code]))
 
     found = minimize(asked, np.zeros(offers.n_items + 1 - len(fixed)), options={"gtol": 1e-6})
     return float(found.fun), np.append(found.x, fixed)

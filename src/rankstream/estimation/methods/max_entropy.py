@@ -28,10 +28,10 @@ class MaxEntropy:
     ----------
     prior : "held-out", "default", "stacked", RankingLaw or PoolGuide
         The start of the fit, which decides where there are no data. ``"held-out"``: logit, latent classes of several
-        sizes, normal taste, Markov chain and uniform, weighted by how well they predict held-out offers. The other two
-        are those of version 0.2: 0.1 logit, 0.45 latent classes and 0.45 Markov chain, or these three with fitted
-        weights. If items have an order made of chains, such as price levels, the guides respect it (logits and latent
-        classes with falling demand, with and without a price coefficient), and only ``"held-out"`` is allowed.
+        sizes, normal taste, nests, Markov chain and uniform, weighted by how well they predict held-out offers. The
+        other two are those of version 0.2: 0.1 logit, 0.45 latent classes and 0.45 Markov chain, or these three with
+        fitted weights. If items have an order made of chains, such as price levels, the guides respect it (logits and
+        latent classes with falling demand, with and without a price coefficient), and only ``"held-out"`` is allowed.
     trust : float, "auto" or None
         Allowed squared errors, as a multiple of the sampling variance: larger stays nearer to the prior, None keeps the
         prior. ``"auto"`` is chosen on the same held-out offers, and is 30 for other priors.

@@ -63,9 +63,8 @@ class LatentClass(_FittedMethod):
 
     Parameters
     ----------
-    classes : int, "cv" or "bic"
-        Number of classes; or the number among ``tried`` with the highest likelihood of held-out offers ("cv"), or with
-        the smallest Bayesian information criterion ("bic"), which prefers fewer.
+    classes : int or "cv"
+        Number of classes; or the number among ``tried`` with the highest likelihood of held-out offers ("cv").
     tried : sequence of int
         The numbers to try, until two in a row are worse.
     starts : int
@@ -81,7 +80,7 @@ class LatentClass(_FittedMethod):
     name: ClassVar[str] = "latent-class"
     function: ClassVar[Callable[..., Fitted]] = latent_class.fit_latent_class
     tolerance: ClassVar[str] = "tolerance_nats"
-    classes: int | Literal["bic", "cv"] = "cv"
+    classes: int | Literal["cv"] = "cv"
     tried: Sequence[int] = latent_class.TRIED_CLASSES
     starts: int = 3
     smoothing: float = latent_class.SMOOTHING

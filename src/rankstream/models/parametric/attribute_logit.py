@@ -137,7 +137,7 @@ def fit_attribute_logit(
     counts: ChoiceCounts,
     attributes: Attributes | None = None,
     *,
-    classes: int | Literal["bic", "cv"] = "cv",
+    classes: int | Literal["cv"] = "cv",
     tried: Sequence[int] = TRIED_CLASSES,
     starts: int = 3,
     smoothing: float = SHRUNK_SMOOTHING,

@@ -90,7 +90,7 @@ class LatentClassModel(MixtureModel):
 def fit_latent_class(
     counts: ChoiceCounts,
     *,
-    classes: int | Literal["bic", "cv"] = "cv",
+    classes: int | Literal["cv"] = "cv",
     tried: Sequence[int] = TRIED_CLASSES,
     starts: int = 3,
     smoothing: float = SMOOTHING,
@@ -144,7 +144,7 @@ Fit = Callable[[ChoiceCounts, int, ClassOptions], M]
 def fit_classes(
     counts: ChoiceCounts, classes: int | str, tried: Sequence[int], folds: int, options: ClassOptions, fit: Fit[M]
 ) -> M:
-    """Fit a given number of classes, that of the start, or the best number by ``"cv"`` or ``"bic"``."""
+    """Fit a given number of classes, that of the start, or the number that predicts best (``"cv"``)."""
     number_between("smoothing", options.smoothing, 1e-9)
     number_between("tolerance", options.tolerance, 0.0)
     whole_number("starts", options.starts, least=1)
@@ -153,29 +153,13 @@ def fit_classes(
     check_start(data, options.start)
     if options.start is not None:
         return fit(data, options.start.n_classes, options)
-    if classes not in ("bic", "cv"):
+    if classes != "cv":
         return fit(data, whole_number("classes", classes, least=1), options)
     sizes = sorted({whole_number("A number of classes to try", size, least=1) for size in tried})
     if not sizes:
         raise ValueError("There is no number of classes to try: give some, such as tried=(1, 2, 3).")
-    if classes == "cv" and data.assortments.n_offers > 1:
-        return fit(data, _best_held_out(data, sizes, folds, options, fit), options)
-    return _least_criterion(data, sizes, options, fit)
-
-
-def _least_criterion(data: ChoiceCounts, sizes: Sequence[int], options: ClassOptions, fit: Fit[M]) -> M:
-    """Try more and more classes until the criterion has risen twice in a row."""
-    best, least, risen = None, np.inf, 0
-    for size in sizes:
-        model = fit(data, size, options)
-        criterion = model.n_parameters * np.log(data.observations) - 2.0 * model.log_likelihood
-        risen = 0 if criterion < least else risen + 1
-        if criterion < least or best is None:
-            best, least = model, criterion
-        if risen == 2 or options.watch(f"{size} classes tried"):
-            break
-    assert best is not None
-    return best
+    several = data.assortments.n_offers > 1  # of one offer nothing can be held out
+    return fit(data, _best_held_out(data, sizes, folds, options, fit) if several else sizes[0], options)
 
 
 def _best_held_out(data: ChoiceCounts, sizes: Sequence[int], folds: int, options: ClassOptions, fit: Fit[M]) -> int:

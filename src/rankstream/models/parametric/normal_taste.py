@@ -4,7 +4,6 @@ from functools import cache
 
 import numpy as np
 
-from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.data.counts import ChoiceCounts
@@ -14,7 +13,7 @@ from rankstream.models.parametric.em_kernels import mixture_step
 from rankstream.models.parametric.latent_class import LatentClassModel, mixed_shares
 from rankstream.models.parametric.mnl import fit_mnl
 
-FACTORS, HALF = 5, 32
+FACTORS, HALF, MAX_ROUNDS = 5, 32, 300
 MIN_ATTRACTION = 1e-100  # relative to the best item's, so that sums of quotients stay finite
 SPREAD, LEVEL = 0.5, 0.05  # penalties of a squared direction and a squared mean utility, in nats
 
@@ -40,18 +39,11 @@ def taste_points(factors: int, half: int) -> Vec:
 
 
 def fit_normal_taste(
-    counts: ChoiceCounts,
-    *,
-    factors: int = FACTORS,
-    spread: float = SPREAD,
-    max_rounds: int = 300,
-    seed: int = 0,
-    watch: Watch = unwatched,
-    start: LatentClassModel | None = None,
+    counts: ChoiceCounts, *, seed: int = 0, watch: Watch = unwatched, start: LatentClassModel | None = None
 ) -> LatentClassModel:
     """Fit a mixed logit with utilities mean + directions @ normal taste, as a mixture of 64 logits of equal weight.
 
-    Mean and directions maximise the likelihood minus ``spread`` times the sum of squared directions and a small penalty
+    Mean and directions maximise the likelihood minus ``SPREAD`` times the sum of squared directions and a small penalty
     for the mean, by L-BFGS with the analytic gradient. It is the only guide that varies smoothly. With few choices it
     is more stable than latent classes. ``start`` is a fit to similar counts.
 
@@ -61,15 +53,14 @@ def fit_normal_taste(
     >>> found.n_classes, round(found.predict(("tea", "pie"))["tea"], 1)
     (64, 0.5)
     """
-    number_between("spread", spread, 1e-9)
     data = observed(counts)
     offers, n_items = data.assortments, data.assortments.n_items
-    points = taste_points(whole_number("factors", factors, least=1), HALF)
+    points = taste_points(FACTORS, HALF)
     mixture = np.full(len(points), 1.0 / len(points))
     tallies = np.ascontiguousarray(data.tallies)
 
     def attraction_of(parameters: Vec) -> Vec:
-        level, directions = parameters[:n_items], parameters[n_items:].reshape(n_items, factors)
+        level, directions = parameters[:n_items], parameters[n_items:].reshape(n_items, FACTORS)
         utility = level[:, np.newaxis] + directions @ points.T
         attraction: Vec = np.maximum(np.exp(utility - utility.max(axis=0)), MIN_ATTRACTION)
         return attraction
@@ -81,23 +72,23 @@ def fit_normal_taste(
         slope = top - attraction * bottom
         level, directions = parameters[:n_items], parameters[n_items:]
         gradient = np.concatenate([slope.sum(axis=1), (slope @ points).ravel()])
-        gradient -= np.concatenate([2.0 * LEVEL * level, 2.0 * spread * directions])
-        cost = LEVEL * float(level @ level) + spread * float(directions @ directions)
+        gradient -= np.concatenate([2.0 * LEVEL * level, 2.0 * SPREAD * directions])
+        cost = LEVEL * float(level @ level) + SPREAD * float(directions @ directions)
         return cost - value, -gradient
 
-    begin = _begin(data, factors, seed) if start is None else _parameters(start, points)
-    result = climb_smooth(height, begin, {"maxiter": max_rounds, "ftol": 1e-10, "gtol": 1e-6}, watch, "normal taste")
+    begin = _begin(data, seed) if start is None else _parameters(start, points)
+    result = climb_smooth(height, begin, {"maxiter": MAX_ROUNDS, "ftol": 1e-10, "gtol": 1e-6}, watch, "normal taste")
     attraction = attraction_of(result.x)
     attraction = np.ascontiguousarray((attraction / attraction.sum(axis=0)).T)
     shares = mixed_shares(mixture, attraction, offers.indptr, offers.members)
     facts = fit_facts(data, shares, int(result.nit), result.success)
-    return LatentClassModel(**facts, n_parameters=n_items * (1 + factors) - 1, mixture=mixture, attraction=attraction)
+    return LatentClassModel(**facts, n_parameters=n_items * (1 + FACTORS) - 1, mixture=mixture, attraction=attraction)
 
 
-def _begin(data: ChoiceCounts, factors: int, seed: int) -> Vec:
+def _begin(data: ChoiceCounts, seed: int) -> Vec:
     """Return the logit's utilities and small random directions, because zero is a saddle point."""
     level = np.log(fit_mnl(data).attraction)
-    random = np.random.default_rng(seed).normal(scale=0.3, size=(level.size, factors))
+    random = np.random.default_rng(seed).normal(scale=0.3, size=(level.size, FACTORS))
     return np.concatenate([level - level.mean(), random.ravel()])
 
 
