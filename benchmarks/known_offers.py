@@ -1,6 +1,6 @@
 """Known and new offers of real data: held-out log-likelihood of every model, by what was held out.
 
-    RANKSTREAM_DATA=FOLDER python benchmarks/known_offers.py [--seed 401] [--canada ModeCanada.csv]
+    RANKSTREAM_DATA=FOLDER python benchmarks/known_offers.py [--seed 401] [--canada ModeCanada.csv] [--only max-entropy]
 
 A fifth of the offers is held out whole ("new"), and of the others a fifth of the choices ("known"). Ballots have
 random offers instead, as in ``truths.ballots``: choices are drawn from the true shares, and predictions are compared
@@ -87,11 +87,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=401)
     parser.add_argument("--canada", type=Path, help="ModeCanada.csv, unpacked")
+    parser.add_argument("--only", nargs="+", choices=MODELS, default=MODELS, help="only these models")
     options = parser.parse_args()
-    print("| | " + " | ".join(MODELS) + " |\n" + "|---" * (len(MODELS) + 1) + "|")
+    print("| | " + " | ".join(options.only) + " |\n" + "|---" * (len(options.only) + 1) + "|")
     for name, fitted, tests in splits(Path(os.environ["RANKSTREAM_DATA"]), options.canada, options.seed):
         cells = []
-        for model in MODELS:
+        for model in options.only:
             found = models.fit_max_entropy(fitted).model if model == OURS else rs.estimate(fitted, method=model).model
             scores = []
             for offers, chosen in tests:
