@@ -17,6 +17,7 @@ from rankstream import (
     distances,
     methods,
     simulate,
+    with_outside,
 )
 from rankstream._core.arguments import number_between, whole_number
 from rankstream.certificate import Proof
@@ -27,7 +28,6 @@ from rankstream.columns.plausible import revenue_range
 from rankstream.columns.rationality import rationality
 from rankstream.data.drift import drift_report
 from rankstream.data.observations import splits
-from rankstream.data.readers.outside import with_outside
 from rankstream.decide.problem.offers import make_problem
 from rankstream.distances.selection import optimal_smoothing
 from rankstream.estimation.intervals import _quantile
@@ -38,7 +38,6 @@ from rankstream.models.entropy.fit import fit_max_entropy
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
 from rankstream.models.parametric.mnl import fit_mnl
-from rankstream.models.parametric.normal_taste import fit_normal_taste
 from rankstream.oracles import DenseOracle, SearchOracle
 from rankstream.plots.models import wilson
 from rankstream.solver.loop import Solver
@@ -130,10 +129,8 @@ LIMITS: list[tuple[Callable[[Any], Any], str, Any, Any]] = [
     (lambda x: fit_latent_class(COUNTS, classes=2, starts=x, max_rounds=2), "starts", 1, 0),
     (lambda x: fit_latent_class(COUNTS, classes=2, max_rounds=x), "max_rounds", 1, 0),
     (lambda x: fit_latent_class(COUNTS, classes=x, max_rounds=2), "classes", 1, 0),
-    (lambda x: fit_latent_class(COUNTS, classes="bic", tried=[x]), "A number of classes to try", 1, 0),
+    (lambda x: fit_latent_class(COUNTS, classes="cv", tried=[x]), "A number of classes to try", 1, 0),
     (lambda x: fit_latent_class(COUNTS, classes="cv", folds=x, max_rounds=2), "folds", 2, 1),
-    (lambda x: fit_normal_taste(COUNTS, factors=1, spread=x, max_rounds=2), "spread", 1e-9, 0.0),
-    (lambda x: fit_normal_taste(COUNTS, factors=x, max_rounds=2), "factors", 1, 0),
     (lambda x: entropy(trust=x), "trust", 1e-9, 0.0),
     (lambda x: entropy(tolerance=x), "tolerance", 0.0, -0.1),
     (lambda x: entropy(max_rounds=x), "max_rounds", 1, 0),

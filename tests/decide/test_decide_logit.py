@@ -117,8 +117,8 @@ def test_sorting_ends_where_it_is_told_to(stops: int, calls: int, number: int) -
     problem = make_problem(model, {item: float(place) for place, item in enumerate(model.items[1:])})
     said: list[str] = []
 
-    def watch(words: str, _: float = 0.0) -> bool:
-        said.append(words)
+    def watch(text: str, share: float = 0.0) -> bool:
+        said.append(text)
         return len(said) == stops
 
     found = by_sorting(problem, 5, watch)

@@ -31,8 +31,8 @@ def test_tilted_rankings_are_drawn_by_their_law(kind: str) -> None:
 def test_drawing_from_a_prior_ends_in_hundreds_where_it_is_told_to(stops: int, rows: int) -> None:
     prior, said = a_prior(tuple("abcd"), "mixed", 1), list[str]()
 
-    def watch(words: str, _: float = 0.0) -> bool:
-        said.append(words)
+    def watch(text: str, share: float = 0.0) -> bool:
+        said.append(text)
         return len(said) == stops
 
     drawn = prior.sample(250, 3, watch)
