@@ -117,7 +117,7 @@ def test_sorting_ends_where_it_is_told_to(stops: int, calls: int, number: int) -
     problem = make_problem(model, {item: float(place) for place, item in enumerate(model.items[1:])})
     said: list[str] = []
 
-    def watch(text: str, share: float = 0.0) -> bool:
+    def watch(text: str, share: float = 0.0) -> bool:  # noqa: ARG001 (its part of the protocol)
         said.append(text)
         return len(said) == stops
 

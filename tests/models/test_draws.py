@@ -31,7 +31,7 @@ def test_tilted_rankings_are_drawn_by_their_law(kind: str) -> None:
 def test_drawing_from_a_prior_ends_in_hundreds_where_it_is_told_to(stops: int, rows: int) -> None:
     prior, said = a_prior(tuple("abcd"), "mixed", 1), list[str]()
 
-    def watch(text: str, share: float = 0.0) -> bool:
+    def watch(text: str, share: float = 0.0) -> bool:  # noqa: ARG001 (its part of the protocol)
         said.append(text)
         return len(said) == stops
 
