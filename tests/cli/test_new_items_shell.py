@@ -79,7 +79,6 @@ def test_decide_with_new_items(folder: Path) -> None:
         ),
         (("predict", "model.json", "--items", "items.csv", "--offer", "tea"), "already has the item 'cake'"),
         (("fit", "choices.csv", "--attributes", "items.csv", "--method", "mnl"), "'mnl' has no setting 'attributes'"),
-        (("fit", "choices.csv", "--attributes", "items.csv", "--by", "store"), "--attributes"),
         (("fit", "choices.csv", "--attributes", "candidates.csv"), "2 items allow 1 to 0 columns"),
     ],
 )

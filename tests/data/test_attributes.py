@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import rankstream as rs
+from rankstream import Assortments
 from rankstream.data.attributes import Attributes, read_attributes
+from rankstream.models.entropy.new_items import check_rows
 
 pytestmark = pytest.mark.quick
 TABLE = """item,brand,size
@@ -49,9 +51,7 @@ def test_rows_are_found_by_name_and_the_outside_option_has_none(tmp_path: Path) 
     assert rated.tolist() == [True, False, True]
     assert design[[0, 2]] == pytest.approx(table.matrix[[3, 0]])
     assert not design[1].any()
-    some = table.among(["bun", "tea", "pie", "nothing", "cake", "roll"], optional=["nothing"])
-    assert some.items == ("bun", "tea", "pie", "cake", "roll")
-    assert some.columns["size"] == (300.0, 250.0, 100.0, 150.0, 200.0)
+    assert Attributes(**table.to_content()).columns == table.columns
 
 
 def test_new_items_are_coded_as_the_table_is_and_unknown_levels_are_average(tmp_path: Path) -> None:
@@ -102,7 +102,8 @@ def test_more_errors(tmp_path: Path) -> None:
         read_attributes(tmp_path / "items.csv")
     table = read_attributes(write(tmp_path, TABLE))
     with pytest.raises(ValueError, match=r"have no row for 'gin', which was offered: add one"):
-        table.among(["tea", "gin"])
+        check_rows(Assortments([("tea", "gin", "nothing")]), table)
+    check_rows(Assortments([("tea", "pie", "nothing"), ("tea", "nothing")]), table)
     with pytest.raises(ValueError, match=r"'size' of 'new' is 'big', other items have numbers"):
         table.code({"new": {"brand": "A", "size": "big"}})
     with pytest.raises(ValueError, match=r"'brand' of 'new' is empty"):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import rankstream as rs
@@ -16,6 +17,7 @@ from rankstream.models.entropy.new_items import WorthRegression
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.models.parametric.attribute_logit import AttributeProblem, fit_attribute_logit
 from rankstream.models.parametric.mnl import fit_shrunk_logit
+from rankstream.models.parametric.normal_taste import fit_normal_taste, taste_points
 from strategies import compiled_only
 
 ITEMS = tuple("abcdefgh")
@@ -206,5 +208,70 @@ def test_what_attributes_do_not_go_with() -> None:
     levels = Assortments([("a @ 1.00", "b"), ("a @ 2.00", "b")], order=[("a @ 1.00", "a @ 2.00")])
     with pytest.raises(ValueError, match=r"Attributes do not work with an order of the items, such as price levels"):
         rs.estimate(ChoiceCounts(levels, [1, 1, 1, 1]), attributes=table)
-    with pytest.raises(ValueError, match=r"Attributes are not supported for many markets yet"):
-        rs.estimate_many([], by=["store"], method=rs.methods.MaxEntropy(attributes=table), out="never")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pool", [False, True])
+def test_each_of_many_markets_has_the_attributes(pool: bool, tmp_path: Path) -> None:
+    table, rows = a_table(0), []
+    for store, seed in (("north", 1), ("south", 2)):
+        counts = a_market(worths(table, [1.0, 0.5, -0.5], 0.3, 2), seed, 300)
+        for place in np.flatnonzero(counts.tallies).tolist():
+            offer = counts.assortments.offers[counts.assortments.owner[place]]
+            chosen = counts.assortments.items[counts.assortments.members[place]]
+            rows.append((store, ";".join(map(str, offer)), chosen, int(counts.tallies[place])))
+    frame = pd.DataFrame(rows, columns=["store", "offered", "chosen", "count"])
+    method = rs.methods.MaxEntropy(attributes=table)
+    many = rs.estimate_many(frame, by=["store"], method=method, pool=pool, n_jobs=1, out=tmp_path / "models")
+    wide = many.model("north").with_items({"new": {"size": 9.0, "brand": "A"}})
+    assert wide.never_offered == ("new",)
+    assert any("attributes" in name for name in wide.about["prediction"]["weights"])
+
+
+def test_tastes_for_attributes_vary_smoothly() -> None:
+    table, random = a_table(0), np.random.default_rng(3)
+    tastes = random.normal(size=(400, 3)) * [2.0, 0.0, 0.0]  # for size alone
+    truth = np.exp(np.hstack([tastes @ table.matrix.T, np.zeros((400, 1))]))
+    counts = a_market(truth, 3, 1000)
+    offers = Assortments([(*three, "nothing") for three in combinations(ITEMS, 3)], counts.assortments.items)
+    errors = []
+    for known in (table, None):
+        fit = fit_normal_taste(counts, attributes=known)
+        shares = np.zeros(offers.n_coordinates)
+        for worth in truth:
+            row = worth[offers.members]
+            shares += row / np.add.reduceat(row, offers.indptr[:-1])[offers.owner] / len(truth)
+        errors.append(float(np.abs(fit.probabilities(offers) - shares).mean()))
+    assert errors[0] < 0.9 * errors[1]
+
+
+def test_smooth_tastes_are_those_of_plain_sums() -> None:
+    """No step from the end lowers the cost, written out: it is the end of the climb, and the cost is that one."""
+    table = a_table(0)
+    counts = a_market(worths(table, [1.0, 0.5, -0.5], 0.3, 2), 3, 300)
+    fit = fit_normal_taste(counts, attributes=table, factors=1, max_rounds=3000)
+    basis = np.hstack([np.diag([0.3] * 8 + [1.0]), np.vstack([table.matrix, np.zeros(3)])])
+    points, offers = taste_points(1, 32)[:, 0], counts.assortments
+
+    def cost(level: Vec, direction: Vec) -> float:
+        total = 0.05 * float(level @ level) + 0.5 * float(direction @ direction)
+        worth = np.exp(basis @ (level[:, np.newaxis] + np.outer(direction, points)))
+        for number in range(offers.n_offers):
+            place = slice(offers.indptr[number], offers.indptr[number + 1])
+            rows = worth[offers.members[place]]
+            total -= float(counts.tallies[place] @ np.log((rows / rows.sum(axis=0)).mean(axis=1)))
+        return total
+
+    from scipy.optimize import minimize
+
+    ends = []
+    for seed in range(2):
+        start = np.random.default_rng(seed).normal(scale=0.3, size=24)
+        ends.append(minimize(lambda point: cost(point[:12], point[12:]), start, method="L-BFGS-B"))
+    found = min(ends, key=lambda end: float(end.fun))
+    worth = np.exp(basis @ (found.x[:12, np.newaxis] + np.outer(found.x[12:], points)))
+    shares = np.zeros(offers.n_coordinates)
+    for column in worth.T:
+        row = column[offers.members]
+        shares += row / np.add.reduceat(row, offers.indptr[:-1])[offers.owner] / len(points)
+    assert fit.probabilities(offers) == pytest.approx(shares, abs=2e-3)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import naive
 import rankstream as rs
@@ -223,8 +224,18 @@ def test_importance_is_that_of_worths_written_out() -> None:
 
 def test_importance_needs_attributes() -> None:
     model = a_model(0)
-    with pytest.raises(ValueError, match="has no attributes: fit it with attributes"):
+    with pytest.raises(ValueError, match="has no attributes: fit it by maximum entropy"):
         EntropyModel(model.prior, model.assortments, model.duals).importance()
+    with pytest.raises(ValueError, match="has no attributes: fit it by maximum entropy"):
+        model.to_rankings(10).importance()
+
+
+def test_a_chart_of_importance_has_a_bar_for_each_attribute() -> None:
+    found = explained_model(0.5).importance()
+    axes = rs.plots.importance(found, Figure().subplots())
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["colour", "size"]
+    bars = [bar.get_width() for bar in axes.patches]  # type: ignore[attr-defined]
+    assert bars == pytest.approx([found["colour"].share, found["size"].share])
 
 
 def test_an_interval_of_a_new_item_is_as_wide_as_its_attributes_explain_little() -> None:

@@ -83,14 +83,18 @@ def fit(
     from rankstream.estimation.methods import make
     from rankstream.estimation.uncertain import expected_choices
 
+    chosen: Any = method
+    if attributes is not None:
+        from rankstream.data.attributes import read_attributes
+
+        chosen, tolerance = make(method, tolerance, attributes=read_attributes(attributes)), None
     if by is not None or reading.category is not None:
         from rankstream.cli.markets import fit_markets, refuse
 
-        options: dict[str, Any] = {"--tolerance": tolerance, "--attributes": attributes, "--since": since}
-        options |= {"--half-life": half_life, "--budget": budget, "--timeout": timeout}
-        options |= {"--between uncertain": reading.between == "uncertain"}
+        options = {"--tolerance": tolerance, "--since": since, "--half-life": half_life, "--budget": budget}
+        options |= {"--timeout": timeout, "--between uncertain": reading.between == "uncertain"}
         refuse("many markets", options)
-        how = {"method": method, "n_jobs": jobs, "out": out or Path("models"), "pool": pool, "seed": seed}
+        how = {"method": chosen, "n_jobs": jobs, "out": out or Path("models"), "pool": pool, "seed": seed}
         how["errors"] = not no_standard_errors
         fit_markets(data, by or "", reading, as_json, **how)
         return
@@ -98,11 +102,6 @@ def fit(
     check_target(out, "the model with --out")
     if reading.outside_share is not None and reading.between == "uncertain":
         raise ValueError("--between uncertain does not work with --outside-share: leave one of them out.")
-    chosen: Any = method
-    if attributes is not None:
-        from rankstream.data.attributes import read_attributes
-
-        chosen, tolerance = make(method, tolerance, attributes=read_attributes(attributes)), None
     choices = reading.read(data, since=since, half_life=half_life, time_slices=TIME_SLICES, look=True)
     unused, counts = unused_columns(choices, as_json), choices.counts
     if choices.uncertain is not None:

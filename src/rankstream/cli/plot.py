@@ -12,7 +12,7 @@ from rankstream.cli.options import AsJson, ReadingOptions, Replicates, choice, r
 from rankstream.cli.pictures import draw_segments, draw_shares, draw_substitution, new_figure
 from rankstream.models.item_names import offer_in
 
-KINDS = ("segments", "substitution", "fit", "shares", "demand")
+KINDS = ("segments", "substitution", "fit", "shares", "demand", "importance")
 PERIODS = ("hour", "day", "week", "month", "year")
 
 
@@ -33,13 +33,13 @@ def plot(
     *,
     reading: ReadingOptions,
 ) -> None:
-    """Draw customer types, substitution, the fit, shares over time, or demand.
+    """Draw customer types, substitution, the fit, shares over time, demand, or the importance of attributes.
 
     Example: rankstream plot model.json -o substitution.png --kind substitution
 
     Options:
-    kind: What to draw: customer types, substitution, predicted against observed (with --data), shares over time, or
-        demand by price.
+    kind: What to draw: customer types, substitution, predicted against observed (with --data), shares over time,
+        demand by price, or which attributes explain choice.
     data: With --kind fit: choices to compare with the model. Otherwise: the choices it was fitted to, for
         intervals.
     top: With --kind segments: maximum number of customer types.
@@ -72,6 +72,10 @@ def plot(
             curves = demand_curves(loaded, item, offer, refitted(loaded, data, reading, replicates, seed))
             content["demand"], figure = as_rows(curves), new_figure(7.0, 4.5)
             plots.demand(curves, figure.subplots())
+        elif kind == "importance":
+            found, figure = loaded.importance(seed=seed), new_figure(6.5, 3.5)
+            content["importance"] = {name: part._asdict() for name, part in found.items()}
+            plots.importance(found, figure.subplots())
         elif kind == "segments":
             figure = draw_segments(loaded, top, refitted(loaded, data, reading, replicates, seed))
         else:

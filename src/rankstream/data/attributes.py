@@ -81,13 +81,6 @@ class Attributes:
         """A row for each item: standardised numbers, and for each level 1 or 0 less its share of the items."""
         return self.code(self._rows)[0]
 
-    def among(self, items: Iterable[Label], optional: Iterable[Label] = ()) -> "Attributes":
-        """Return the rows of these items alone; those that are ``optional`` may lack one."""
-        rows, free = {item: self._rows.get(str(item).strip()) for item in items}, set(optional)
-        if lacking := [item for item, row in rows.items() if row is None and item not in free]:
-            raise ValueError(f"The attributes have no row for {lacking[0]!r}, which was offered: add one.")
-        return read_attributes({item: row for item, row in rows.items() if row is not None})
-
     def design(self, items: Iterable[Label]) -> tuple[Vec, Mask]:
         """Return the coded rows of these items, 0 for those without a row, and which of them have one."""
         place = {name: number for number, name in enumerate(self._rows)}

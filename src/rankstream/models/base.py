@@ -117,6 +117,10 @@ class Model(ABC):
             "This model cannot take new items: fit it by maximum entropy with attributes=..., to at most 64 items."
         )
 
+    def importance(self, interval: float = 0.95, seed: int = 0) -> Any:
+        """Return which attributes explain choice; only for maximum entropy with attributes."""
+        raise ValueError("This model has no attributes: fit it by maximum entropy with attributes=....")
+
     def sample(self, offer: Iterable[Label], size: int, seed: int | np.random.Generator = 0) -> list[Label]:
         """Simulate the choices of ``size`` independent customers from one offer."""
         shares = self.predict(offer)

@@ -11,6 +11,7 @@ from .models import BLUE as BLUE
 from .models import GREY as GREY
 from .models import ORANGE as ORANGE
 from .models import demand as demand
+from .models import importance as importance
 from .models import predicted_against_observed as predicted_against_observed
 from .models import segments as segments
 from .models import substitution as substitution

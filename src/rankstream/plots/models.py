@@ -20,6 +20,8 @@ from rankstream.models.rankings import DenseModel, RankingModel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from rankstream.models.entropy.new_items import Importance
+
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#767676"  # distinct for colour-blind readers and in print
 COLOURS = (GREY, BLUE, ORANGE, "#009e73")
 Curve = Mapping[float, Any]
@@ -68,6 +70,15 @@ def predicted_against_observed(
         xlabel=f"observed share, {100 * interval:g} % bars", ylabel="predicted share",
         title=f"Predicted against observed: MAE {np.abs(predicted - observed).mean():.3f}",
     )  # fmt: skip
+
+
+def importance(found: "Mapping[str, Importance]", axes: "Axes") -> "Axes":
+    """Draw the shares of ``EntropyModel.importance`` as bars with their intervals, the largest on top."""
+    rows = sorted(found.items(), key=lambda pair: pair[1].share)
+    shares, lows, highs = np.array([part for _, part in rows]).T
+    ends = np.maximum(0.0, [shares - lows, highs - shares])
+    axes.barh([visible(name) for name, _ in rows], shares, xerr=ends, color=BLUE, ecolor=GREY, capsize=3)
+    return finish(axes, "x", xlabel="share of the differences between items", title="What attributes explain")
 
 
 def wilson(shares: Vec, totals: Vec, interval: float = 0.95) -> tuple[Vec, Vec]:

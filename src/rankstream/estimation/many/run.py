@@ -141,8 +141,6 @@ def estimate_many(
     if pool not in (True, False, "keep"):
         raise ValueError(f"pool is {pool!r}: give True, False, or 'keep' for the pool of an earlier run.")
     chosen = make(method)
-    if getattr(chosen, "attributes", None) is not None:
-        raise ValueError("Attributes are not supported for many markets yet: fit one market at a time.")
     if pool and chosen is not None and not takes_pool(chosen):
         raise ValueError(
             f"A pool needs the default 'auto' or 'max-entropy', not {chosen.name!r}: turn it off with pool=False."

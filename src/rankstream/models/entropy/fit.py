@@ -15,7 +15,7 @@ from rankstream.data.observations import observed
 from rankstream.models.entropy.ensemble import QUICK_GUIDES, Stack, fit_quick_stack, fit_stack
 from rankstream.models.entropy.guides import with_attributes
 from rankstream.models.entropy.model import EntropyModel
-from rankstream.models.entropy.new_items import attributes_of
+from rankstream.models.entropy.new_items import check_rows
 from rankstream.models.entropy.pool import PoolGuide, guides_with
 from rankstream.models.entropy.ranking_laws import MAX_STATES, RankingLaw, SampledLaw
 from rankstream.models.entropy.soft_lattice import SoftLattice, program_of
@@ -151,9 +151,9 @@ def fit_max_entropy(
     whole_number("max_rounds", max_rounds, least=1)
     data = observed(counts)
     if attributes is not None and not isinstance(prior, Stack):
-        if prior != "held-out":
+        if prior != "held-out" and not isinstance(prior, PoolGuide):
             raise ValueError(f"Attributes need the prior 'held-out', not {prior!r}: leave out one of them.")
-        attributes = attributes_of(data.assortments, attributes)
+        check_rows(data.assortments, attributes)
     law_of, stack = _prior(data, prior, seed, until(watch, 0.5), attributes)
     offers = data.assortments
     trusts: dict[str, float] = {}
@@ -202,7 +202,7 @@ def _prior(
     if isinstance(prior, Stack):
         return prior.prior, prior
     if isinstance(prior, PoolGuide) or prior == "held-out":
-        guides = guides_with(prior, data) if isinstance(prior, PoolGuide) else with_attributes(table)
+        guides = guides_with(prior, data, table) if isinstance(prior, PoolGuide) else with_attributes(table)
         stack = fit_stack(data, guides, seed, watch)
         return stack.prior, stack
     if prior == "default":

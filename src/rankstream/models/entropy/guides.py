@@ -65,6 +65,9 @@ class Guide:
         start, offers = None if before is None else before.models[0], counts.assortments
         if self.family in ("uniform", "pool"):
             return FittedGuide(self, (self.law(counts),), np.ones(1))
+        if self.family == "taste":
+            taste = fit_normal_taste(counts, start=start, attributes=self.attributes, **options)
+            return FittedGuide(self, (taste,), np.ones(1))
         if self.attributes is not None or self.family in PRICED_FAMILIES:
             options |= {"classes": self.classes, "starts": starts, "tolerance": tolerance}
             model = fit_attribute_logit(counts, self.attributes, start=start, **options)
@@ -73,8 +76,6 @@ class Guide:
             return FittedGuide(self, *fit_never_buyers(counts))
         if self.family == "nests":
             return FittedGuide(self, (fit_nests(counts, watch=watch),), np.ones(1))
-        if self.family == "taste":
-            return FittedGuide(self, (fit_normal_taste(counts, start=start, **options),), np.ones(1))
         options |= {"tolerance": tolerance, "max_rounds": max_rounds}
         if self.family == "chain":
             return _by_likelihood(self, [fit_markov_chain(counts, start=start, starts=1, **options)])
@@ -146,6 +147,7 @@ PRICED_FAMILIES = {guide.family for guide in PRICED}
 ATTRIBUTE_GUIDES = (
     Guide("logit with attributes", LOGIT.family, 1, SHRUNK_SMOOTHING, before=0.0),
     *(Guide(f"{size} classes with attributes", "attribute classes", size, SHRUNK_SMOOTHING) for size in (3, 6)),
+    Guide("normal taste with attributes", TASTE.family),
 )
 
 

@@ -197,7 +197,7 @@ class EntropyModel(DenseModel):
         rows = attribute_rows(items)
         if known := set(rows) & set(self.items):
             raise ValueError(f"The model already has the item {min(map(repr, known))}: give new items only.")
-        prior, unknown = add_items(self.prior, self.attributes, rows, random)
+        prior, unknown = add_items(self.prior, self.attributes, self._n_known, rows, random)
         model = EntropyModel(prior, Assortments(self.assortments.offers, prior.items), self.duals, self.attributes)
         names = ", ".join(map(str, model.never_offered))
         notes = [f"Never offered, so predicted by their attributes alone: {names}.", *unknown]
@@ -221,10 +221,16 @@ class EntropyModel(DenseModel):
         True
         """
         if self.attributes is None:
-            raise ValueError("This model has no attributes: fit it with attributes=....")
+            return dict(super().importance())  # which raises
         number_between("interval", interval, 1e-6, 1.0 - 1e-6)
         random = np.random.default_rng(seed)
-        return explain_worths(self.prior, self.attributes)[0].importance(self.attributes.coded, interval, random)
+        return explain_worths(self.prior, self.attributes, self._n_known)[0].importance(
+            self.attributes.coded, interval, random
+        )
+
+    @property
+    def _n_known(self) -> int:
+        return len(self.items) - len(self.never_offered)
 
     @property
     def never_offered(self) -> tuple[Label, ...]:

@@ -1,8 +1,6 @@
 """Items that were never offered: what they are worth to each class of a law over rankings, by their attributes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,32 +20,33 @@ MIN_FREEDOM = 2.0  # degrees of freedom of an error
 RIDGES = (*np.geomspace(0.1, 1000.0, 9).tolist(), 1e9)  # tried; with the last, every new item counts as average
 
 
-def attributes_of(offers: Assortments, attributes: Attributes) -> Attributes:
-    """Return the rows of the items of these offers, which all need one but for the outside option."""
+def check_rows(offers: Assortments, attributes: Attributes) -> None:
+    """Raise a ValueError if an item of these offers has no row, unless it is the outside option."""
     if offers.order:
         raise ValueError("Attributes do not work with an order of the items, such as price levels: leave one out.")
-    outside = {item for item in offers.items if str(item).strip().lower() in OUTSIDE_NAMES}
-    outside |= set() if offers.no_choice_code is None else {offers.items[offers.no_choice_code]}
-    return attributes.among(offers.items, outside)
+    free = attributes.design(offers.items)[1] | (np.arange(offers.n_items) == offers.no_choice_code)
+    for item in [item for code, item in enumerate(offers.items) if not free[code]]:
+        if str(item).strip().lower() not in OUTSIDE_NAMES:
+            raise ValueError(f"The attributes have no row for {item!r}, which was offered: add one.")
 
 
 def add_items(
-    prior: RankingLaw, attributes: Attributes, new: Rows, random: np.random.Generator | None = None
+    prior: RankingLaw, attributes: Attributes, n_known: int, new: Rows, random: np.random.Generator | None = None
 ) -> tuple[RankingLaw, list[str]]:
     """Return the law with more items, and what is to be said about levels that no item of the fit has.
 
-    The log of what an item is worth to a class is regressed on the attributes. With ``random``, it is drawn around that
-    with the errors of items left out, for intervals: one draw from Student's t for all classes. New items do not change
-    the order of the others, because Plackett-Luce classes are consistent under deletion. So a tilted law stays the same
-    on them, with the same duals and the same normaliser.
+    The log of what an item is worth to a class is regressed on the attributes, for the first ``n_known`` items. With
+    ``random``, it is drawn around that with the errors of items left out, for intervals: one draw from Student's t for
+    all classes. New items do not change the order of the others, because Plackett-Luce classes are consistent under
+    deletion. So a tilted law stays the same on them, with the same duals and the same normaliser.
 
     >>> law = plackett_luce(["tea", "pie", "cake", "rum"], [[8.0, 1.0, 2.0, 4.0]])
     >>> table = Attributes(("tea", "pie", "cake", "rum"), {"size": [4, 1, 2, 3]})
-    >>> add_items(law, table, {"egg": {"size": 2.5}})[0].attraction.round(2).tolist()
+    >>> add_items(law, table, 4, {"egg": {"size": 2.5}})[0].attraction.round(2).tolist()
     [[0.45, 0.06, 0.11, 0.22, 0.16]]
     """
     coded, unknown = attributes.code(new)
-    regression, centre = explain_worths(prior, attributes)
+    regression, centre = explain_worths(prior, attributes, n_known)
     drawn = 0.0 if random is None else regression.error * random.standard_t(regression.freedom, size=len(coded))
     worth = np.exp(np.clip(regression.predict(coded - centre) + drawn, -MAX_LOG, MAX_LOG))
     return plackett_luce((*prior.items, *new), np.hstack([prior.attraction, worth]), prior.class_weights), unknown
@@ -61,75 +60,41 @@ class Importance(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True, eq=False)
 class WorthRegression:
     """Ridge regressions of log worths, classes by items, on coded rows with a mean of 0, and their weights.
 
     Several ridges are tried; the last one gives every new item the average log worth. Each is weighted by how well it
     predicts what items are worth that are left out, for all classes together; that last one has about half of the
-    weight in advance. So attributes are used as far as they help.
+    weight in advance. So attributes are used as far as they help. ``error`` is the standard error of such a prediction.
     """
 
-    worth: Vec
-    class_weights: Vec
-    rows: Vec
-    weights: Vec = field(init=False)
-    costs: Vec = field(init=False)
-    freedoms: Vec = field(init=False)
-    part_worths: Vec = field(init=False)
-    """Of each ridge, class and column."""
-
-    def __post_init__(self) -> None:
-        size, tried = len(self.rows), []
+    def __init__(self, worth: Vec, class_weights: Vec, rows: Vec) -> None:
+        self.class_weights, self.rows, size = class_weights, rows, len(rows)
+        self.logs = np.log(np.maximum(worth, MIN_WORTH * worth.mean(axis=1, keepdims=True)))
+        self.level = self.logs.mean(axis=1, keepdims=True)
+        self.deviations, tried = self.logs - self.level, []
         for ridge in RIDGES:
-            solution = np.linalg.solve(self._curvature(ridge), self.rows.T)
-            smoother = self.rows @ solution + 1.0 / size
+            solution = np.linalg.solve(self._curvature(ridge), rows.T)
+            smoother = rows @ solution + 1.0 / size
             errors = self.deviations @ (np.eye(size) - smoother) / (1.0 - np.diag(smoother))
-            cost = float(self.class_weights @ (errors**2).sum(axis=1)) + PRIOR_SQUARES
-            tried.append((cost, size - float(np.trace(smoother)), self.deviations @ solution.T))
-        costs, freedoms, part_worths = (np.array(part) for part in zip(*tried, strict=True))
-        weights = (costs / costs.min()) ** (-0.5 * size)  # likelihoods of normal errors with an unknown variance
+            cost = float(class_weights @ (errors**2).sum(axis=1)) + PRIOR_SQUARES
+            tried.append((cost, max(size - float(np.trace(smoother)), MIN_FREEDOM), self.deviations @ solution.T))
+        self.costs, self.freedoms, self.part_worths = (np.array(part) for part in zip(*tried, strict=True))
+        weights = (self.costs / self.costs.min()) ** (-0.5 * size)  # likelihoods of errors with an unknown variance
         weights[-1] *= len(RIDGES)
-        found = {"costs": costs, "freedoms": freedoms, "part_worths": part_worths, "weights": weights / weights.sum()}
-        for name, value in found.items():
-            object.__setattr__(self, name, value)
+        self.weights = weights / weights.sum()
+        self.mean_part_worths: Vec = np.tensordot(self.weights, self.part_worths, 1)
+        self.error = float(np.sqrt(self.weights @ self.costs / (size + PRIOR_EFFECTS)))
+        self.freedom = float(self.weights @ self.freedoms)
 
     def _curvature(self, ridge: float) -> Vec:
         curved: Vec = self.rows.T @ self.rows + ridge * np.eye(self.rows.shape[1])
         return curved
 
-    @cached_property
-    def logs(self) -> Vec:
-        """Log worths, of which the smallest are cut."""
-        cut: Vec = np.log(np.maximum(self.worth, MIN_WORTH * self.worth.mean(axis=1, keepdims=True)))
-        return cut
-
-    @cached_property
-    def deviations(self) -> Vec:
-        """Log worths less the mean of their class."""
-        less: Vec = self.logs - self.logs.mean(axis=1, keepdims=True)
-        return less
-
-    @property
-    def mean_part_worths(self) -> Vec:
-        """Part-worths of each class and column, over all ridges."""
-        mean: Vec = np.tensordot(self.weights, self.part_worths, 1)
-        return mean
-
     def predict(self, rows: Vec) -> Vec:
         """Return the log worths of new items, classes by items."""
-        expected: Vec = self.logs.mean(axis=1, keepdims=True) + self.mean_part_worths @ rows.T
+        expected: Vec = self.level + self.mean_part_worths @ rows.T
         return expected
-
-    @property
-    def error(self) -> float:
-        """The standard error of a prediction of an item that was left out."""
-        return float(np.sqrt(float(self.weights @ self.costs) / (len(self.rows) + PRIOR_EFFECTS)))
-
-    @property
-    def freedom(self) -> float:
-        """The degrees of freedom of such errors."""
-        return max(float(self.weights @ self.freedoms), MIN_FREEDOM)
 
     def importance(self, columns: Sequence[str], interval: float, random: np.random.Generator) -> dict[str, Importance]:
         """Return the share of the variance of log worths that each attribute explains, given the column of each row.
@@ -143,8 +108,8 @@ class WorthRegression:
         for number, ridge in enumerate(RIDGES):
             chosen = which == number
             root = np.linalg.cholesky(np.linalg.inv(self._curvature(ridge)))
-            freedom = max(float(self.freedoms[number]), MIN_FREEDOM)
-            scale = np.sqrt(self.costs[number] / len(self.rows) * freedom / random.chisquare(freedom, chosen.sum()))
+            freedom, variance = self.freedoms[number], self.costs[number] / len(self.rows)
+            scale = np.sqrt(variance * freedom / random.chisquare(freedom, chosen.sum()))
             shifts = random.normal(size=(chosen.sum(), len(root))) @ root.T
             drawn[chosen] += slopes.sum(axis=0) * shifts * scale[:, np.newaxis]
         found = {}
@@ -155,10 +120,10 @@ class WorthRegression:
         return found
 
 
-def explain_worths(prior: RankingLaw, attributes: Attributes) -> tuple[WorthRegression, Vec]:
+def explain_worths(prior: RankingLaw, attributes: Attributes, n_known: int) -> tuple[WorthRegression, Vec]:
     """Return the regression of what items are worth to the classes of a law, and the mean row of these items."""
-    table, rated = attributes.design(prior.items)
+    table, rated = attributes.design(prior.items[:n_known])
     if not rated.any():
         raise ValueError("No item of the fit has attributes: add rows of items that were offered.")
     centre = table[rated].mean(axis=0)
-    return WorthRegression(prior.attraction[:, rated], prior.class_weights, table[rated] - centre), centre
+    return WorthRegression(prior.attraction[:, :n_known][:, rated], prior.class_weights, table[rated] - centre), centre

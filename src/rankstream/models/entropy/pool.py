@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Codes, Label, Vec
+from rankstream.data.attributes import Attributes
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import split_label
-from rankstream.models.entropy.guides import GUIDES, TASTE, Guide
+from rankstream.models.entropy.guides import TASTE, Guide, with_attributes
 from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
 from rankstream.models.lifts import chains_of
 from rankstream.models.parametric.latent_class import fit_latent_class
@@ -45,10 +46,10 @@ class PoolGuide(Guide):
         return extend_law(restrict_law(self.prior, common), items, worth)
 
 
-def guides_with(pool: PoolGuide, counts: ChoiceCounts) -> tuple[Guide, ...]:
+def guides_with(pool: PoolGuide, counts: ChoiceCounts, table: Attributes | None = None) -> tuple[Guide, ...]:
     """Return the guides of a market with a pool."""
     enough = counts.observations >= MIN_TASTE_CHOICES
-    return (*(guide for guide in GUIDES if enough or guide is not TASTE), pool)
+    return (*(guide for guide in with_attributes(table) if enough or guide.family != TASTE.family), pool)
 
 
 def law_at_prices(prior: RankingLaw, counts: ChoiceCounts) -> RankingLaw:

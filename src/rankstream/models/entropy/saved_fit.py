@@ -57,7 +57,7 @@ def _split(
             guides.append(FittedGuide(guide, (chain,), np.ones(1)))
             exact.append(float(prior.chain_weights.sum()))
             continue
-        size = 2 * HALF if guide is TASTE else max(1, guide.classes)
+        size = 2 * HALF if guide.family == TASTE.family else max(1, guide.classes)
         rest = prior.class_weights[first : first + (prior.class_weights.size - first) // size * size]
         ends = rest.reshape(-1, size).sum(axis=1)
         ends = ends[: 1 + int(np.argmin(np.abs(ends.cumsum() - weight)))]

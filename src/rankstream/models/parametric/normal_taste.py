@@ -1,11 +1,13 @@
 """Normal taste: a mixed logit whose utilities vary smoothly between customers along a few directions."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, unwatched
+from rankstream.data.attributes import Attributes
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
 from rankstream.models.parametric.base import climb_smooth, fit_facts
@@ -15,6 +17,7 @@ from rankstream.models.parametric.mnl import fit_mnl
 
 FACTORS, HALF, MAX_ROUNDS = 5, 32, 300
 MIN_ATTRACTION = 1e-100  # relative to the best item's, so that sums of quotients stay finite
+OWN_SPREAD = 0.3  # of items with attributes, relative to part-worths; benchmarks/attributes.py
 SPREAD, LEVEL = 0.5, 0.05  # penalties of a squared direction and a squared mean utility, in nats
 
 
@@ -39,13 +42,19 @@ def taste_points(factors: int, half: int) -> Vec:
 
 
 def fit_normal_taste(
-    counts: ChoiceCounts, *, seed: int = 0, watch: Watch = unwatched, start: LatentClassModel | None = None
+    counts: ChoiceCounts,
+    *,
+    seed: int = 0,
+    watch: Watch = unwatched,
+    start: LatentClassModel | None = None,
+    attributes: Attributes | None = None,
 ) -> LatentClassModel:
     """Fit a mixed logit with utilities mean + directions @ normal taste, as a mixture of 64 logits of equal weight.
 
     Mean and directions maximise the likelihood minus ``SPREAD`` times the sum of squared directions and a small penalty
     for the mean, by L-BFGS with the analytic gradient. It is the only guide that varies smoothly. With few choices it
-    is more stable than latent classes. ``start`` is a fit to similar counts.
+    is more stable than latent classes. ``start`` is a fit to similar counts. With attributes, mean and directions are
+    part-worths, to which items with attributes add less of their own.
 
     >>> from rankstream import Assortments
     >>> offers = Assortments([("tea", "pie"), ("pie", "cake"), ("tea", "cake"), ("tea", "pie", "cake")])
@@ -54,14 +63,14 @@ def fit_normal_taste(
     (64, 0.5)
     """
     data = observed(counts)
-    offers, n_items = data.assortments, data.assortments.n_items
-    points = taste_points(FACTORS, HALF)
+    offers, points = data.assortments, taste_points(FACTORS, HALF)
     mixture = np.full(len(points), 1.0 / len(points))
-    tallies = np.ascontiguousarray(data.tallies)
+    tallies, basis = np.ascontiguousarray(data.tallies), _basis(data, attributes)
+    size = basis.shape[1]
 
     def attraction_of(parameters: Vec) -> Vec:
-        level, directions = parameters[:n_items], parameters[n_items:].reshape(n_items, FACTORS)
-        utility = level[:, np.newaxis] + directions @ points.T
+        level, directions = parameters[:size], parameters[size:].reshape(size, FACTORS)
+        utility = basis @ (level[:, np.newaxis] + directions @ points.T)
         attraction: Vec = np.maximum(np.exp(utility - utility.max(axis=0)), MIN_ATTRACTION)
         return attraction
 
@@ -69,33 +78,44 @@ def fit_normal_taste(
         attraction = attraction_of(parameters)
         top, bottom = np.zeros_like(attraction), np.zeros_like(attraction)
         value = mixture_step(offers.indptr, offers.members, tallies, mixture, attraction, top, bottom)
-        slope = top - attraction * bottom
-        level, directions = parameters[:n_items], parameters[n_items:]
+        slope = basis.T @ (top - attraction * bottom)
+        level, directions = parameters[:size], parameters[size:]
         gradient = np.concatenate([slope.sum(axis=1), (slope @ points).ravel()])
         gradient -= np.concatenate([2.0 * LEVEL * level, 2.0 * SPREAD * directions])
         cost = LEVEL * float(level @ level) + SPREAD * float(directions @ directions)
         return cost - value, -gradient
 
-    begin = _begin(data, seed) if start is None else _parameters(start, points)
+    begin: Any = _begin(data, seed) if start is None else _parameters(start, points)
+    begin = begin if attributes is None else np.linalg.lstsq(basis, begin, rcond=None)[0]
+    begin = np.concatenate([begin[:, 0], begin[:, 1:].ravel()])
     result = climb_smooth(height, begin, {"maxiter": MAX_ROUNDS, "ftol": 1e-10, "gtol": 1e-6}, watch, "normal taste")
     attraction = attraction_of(result.x)
     attraction = np.ascontiguousarray((attraction / attraction.sum(axis=0)).T)
     shares = mixed_shares(mixture, attraction, offers.indptr, offers.members)
     facts = fit_facts(data, shares, int(result.nit), result.success)
-    return LatentClassModel(**facts, n_parameters=n_items * (1 + FACTORS) - 1, mixture=mixture, attraction=attraction)
+    return LatentClassModel(**facts, n_parameters=size * (1 + FACTORS) - 1, mixture=mixture, attraction=attraction)
+
+
+def _basis(data: ChoiceCounts, attributes: Attributes | None) -> Vec:
+    """Return what a unit of each parameter adds to the utility of each item: to its own, or by an attribute."""
+    items = data.assortments.items
+    if attributes is None:
+        return np.eye(len(items))
+    table, rated = attributes.design(items)
+    return np.hstack([np.diag(np.where(rated, OWN_SPREAD, 1.0)), table])
 
 
 def _begin(data: ChoiceCounts, seed: int) -> Vec:
-    """Return the logit's utilities and small random directions, because zero is a saddle point."""
+    """Return the logit's utilities and small random directions of each item, because zero is a saddle point."""
     level = np.log(fit_mnl(data).attraction)
     random = np.random.default_rng(seed).normal(scale=0.3, size=(level.size, FACTORS))
-    return np.concatenate([level - level.mean(), random.ravel()])
+    return np.column_stack([level - level.mean(), random])
 
 
 def _parameters(model: LatentClassModel, points: Vec) -> Vec:
-    """Return the mean and the directions of a fit: utilities are linear in the points."""
+    """Return the mean and the directions of each item of a fit: utilities are linear in the points."""
     utility = np.log(model.attraction)
     utility = utility - utility.mean(axis=1, keepdims=True)
     design = np.column_stack([np.ones(len(points)), points])
-    solved = np.linalg.lstsq(design, utility, rcond=None)[0]
-    return np.concatenate([solved[0], solved[1:].T.ravel()])
+    solved: Vec = np.linalg.lstsq(design, utility, rcond=None)[0].T
+    return solved
