@@ -1,11 +1,12 @@
 """What attributes of items bring: errors on offers never seen, and of an item that was never offered.
 
-    python benchmarks/attributes.py [--markets 3] [--seed 8001] [--choices 500 2000] [--truths NAME ...]
+    python benchmarks/attributes.py [--markets 3] [--seed 8001] [--choices 500 2000] [--truths NAME ...] [--rare]
 
 Markets have 12 items with four attributes (three numbers, a word of three levels) and "nothing", and 40 offers of up to
 five items to learn from, which lack one of the items. Errors are root mean squares of shares, times 1,000. On 100 other
 offers, the error with attributes is divided by that of the default (geometric mean). The share of the item that was
-never offered, in 100 offers that have it, is predicted by its attributes, and by the average item.
+never offered, in 100 offers that have it, is predicted by its attributes, and by the average item; intervals are of ten
+of these offers. With ``--rare``, it is in two of the 40 offers, and the error of its share is printed for both.
 """
 
 import os
@@ -33,16 +34,18 @@ TRUTHS = {
     "one logit, item effects 0.5": (1, 0.5, 1.0),
     "one logit, item effects 1": (1, 1.0, 1.0),
     "five classes, item effects 0.5": (5, 0.5, 2.0),
+    "normal tastes, item effects 0.5": (500, 0.5, 2.0),
     "one logit, irrelevant attributes": (1, 1.0, 0.0),
     "five classes, irrelevant attributes": (5, 1.0, 0.0),
 }
 """Classes, standard deviation of item effects, and that of part-worths in units of ``PART_WORTH``."""
 PART_WORTH = 0.5
+N_INTERVALS, REPLICATES = 10, 10
 
 
 @dataclass(frozen=True)
 class Market:
-    """Items with attributes, and classes of equal size with a worth for each item."""
+    """Items with attributes, and classes (or customers) of equal size with a worth for each item."""
 
     table: rs.Attributes
     worth: Vec
@@ -50,7 +53,8 @@ class Market:
     def shares(self, offers: Assortments) -> Vec:
         """The true shares."""
         classes = np.full(len(self.worth), 1.0 / len(self.worth))
-        return mixed_shares(classes, self.worth, offers.indptr, offers.members)
+        known = [[*ITEMS, "nothing"].index(item) for item in offers.items]
+        return mixed_shares(classes, self.worth[:, known], offers.indptr, offers.members)
 
     def error(self, model: Any, offers: Assortments, item: str | None = None) -> float:
         """The error of a model times 1,000, of all shares or of one item's."""
@@ -88,13 +92,15 @@ def draw_counts(market: Market, offers: Assortments, choices: int, random: np.ra
     return ChoiceCounts(offers, random.multinomial(choices, shares / shares.sum()))
 
 
-def compare(truth: str, choices: int, seed: int) -> dict[str, float]:
-    """Errors on offers never seen, with attributes and without; of an item never offered, also as the average item."""
+def compare(truth: str, choices: int, seed: int, rare: bool) -> dict[str, float]:
+    """Errors with attributes and without, of offers never seen and of an item never offered, or in two offers alone."""
     market, random = make_market(truth, seed), np.random.default_rng([seed, choices])
     new = ITEMS[seed % N_ITEMS]
-    drawn = draw_counts(market, draw_offers(random, N_OFFERS, None, new), choices, random)
-    items = [item for item in drawn.assortments.items if item != new]
-    counts = ChoiceCounts(Assortments(drawn.assortments.offers, items), drawn.tallies)
+    offers = draw_offers(random, N_OFFERS - 2 * rare, None, new).offers
+    if rare:
+        offers = (*offers, *draw_offers(random, 2, new, None).offers)
+    items = [item for item in (*ITEMS, "nothing") if rare or item != new]
+    counts = draw_counts(market, Assortments(offers, items), choices, random)
     test, found = draw_offers(random, N_TEST, None, new), {"seed": float(seed)}
     with_new, place = draw_offers(random, N_TEST, new, None), ITEMS.index(new)
     row = {new: {name: values[place] for name, values in market.table.columns.items()}}
@@ -103,10 +109,25 @@ def compare(truth: str, choices: int, seed: int) -> dict[str, float]:
         start = time.process_time()
         model = rs.estimate(counts, method="max-entropy", **given).model
         found |= {f"{name}, CPU s": time.process_time() - start, name: market.error(model, test)}
-        if given:
-            found["new item"] = market.error(model.with_items(row), with_new, new)
-            with patch.object(new_items, "RIDGES", new_items.RIDGES[-1:]):
-                found["average item"] = market.error(model.with_items(row), with_new, new)
+        if rare:
+            found[f"rare item, {name}"] = market.error(model, with_new, new)
+        elif given:
+            found |= new_item_errors(market, counts, model, row, with_new)
+    return found
+
+
+def new_item_errors(
+    market: Market, counts: ChoiceCounts, model: Any, row: dict[str, Any], offers: Assortments
+) -> dict[str, float]:
+    """Errors of the new item by its attributes and as the average item; and how often 95 % intervals cover it."""
+    (new,), few = row, Assortments(offers.offers[:N_INTERVALS], offers.items)
+    found = {"new item": market.error(model.with_items(row), offers, new)}
+    many = rs.Bootstrap(counts, "max-entropy", REPLICATES, model=model).with_items(row)
+    ends = [many.predict(offer, forced=True)[new] for offer in few.offers]
+    truth = market.shares(few)[few.members == few.items.index(new)].tolist()
+    found["covered"] = 100.0 * float(np.mean([end.low <= t <= end.high for end, t in zip(ends, truth, strict=True)]))
+    with patch.object(new_items, "RIDGES", new_items.RIDGES[-1:]):
+        found["average item"] = market.error(model.with_items(row), offers, new)
     return found
 
 
@@ -117,10 +138,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=8001)
     parser.add_argument("--choices", type=int, nargs="+", default=[500, 2000])
     parser.add_argument("--truths", nargs="+", default=list(TRUTHS))
+    parser.add_argument("--rare", action="store_true", help="the item is in two of the 40 offers, instead of none")
     options = parser.parse_args()
     for truth in options.truths:
         for choices in options.choices:
-            rows = [compare(truth, choices, seed) for seed in range(options.seed, options.seed + options.markets)]
+            seeds = range(options.seed, options.seed + options.markets)
+            rows = [compare(truth, choices, seed, options.rare) for seed in seeds]
             means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
             logs = np.log([row["attributes"] / row["default"] for row in rows])
             error = np.std(logs, ddof=1) / np.sqrt(len(logs)) if len(logs) > 1 else np.nan
