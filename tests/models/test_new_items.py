@@ -114,6 +114,16 @@ def test_items_can_be_added_one_after_the_other_and_survive_a_file(tmp_path: Pat
     assert loaded.with_items({"jam": {"size": 2.0}}).never_offered == ("gin", "bun", "jam")
 
 
+def test_a_new_item_with_a_row_in_the_table_is_no_evidence_about_others() -> None:
+    model = a_model(5)
+    table = Attributes((*SIZES, *NEW), {"size": [*SIZES.values(), *(row["size"] for row in NEW.values())]})
+    known = EntropyModel(model.prior, model.assortments, model.duals, table)
+    steps = known.with_items({"gin": NEW["gin"]}).with_items({"bun": NEW["bun"]})
+    offers = every_offer((*ITEMS, *NEW))
+    assert steps.probabilities(offers) == pytest.approx(known.with_items(NEW).probabilities(offers), abs=1e-9)
+    assert steps.importance()["size"] == pytest.approx(known.importance()["size"])
+
+
 def test_answers_say_what_was_never_offered() -> None:
     model = a_model(0)
     wide = model.with_items({"gin": {"size": 5.0}})
