@@ -35,6 +35,7 @@ class Guide:
     attributes: None = None
     steps: int = 10
     fits: list[dict[str, Any]] = field(default_factory=list, compare=False)
+    attributes: None = None
 
     def fit(self, rest: Any, seed: int, starts: int, nats: float, watch: Any, max_rounds: int) -> Any:
         self.fits.append(
