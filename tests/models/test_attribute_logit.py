@@ -15,6 +15,7 @@ from rankstream.data.attributes import Attributes
 from rankstream.models.entropy.guides import CHAIN, LOGIT, with_attributes
 from rankstream.models.entropy.new_items import WorthRegression
 from rankstream.models.entropy.saved_fit import saved_fit
+from rankstream.models.parametric import normal_taste
 from rankstream.models.parametric.attribute_logit import AttributeProblem, fit_attribute_logit
 from rankstream.models.parametric.mnl import fit_shrunk_logit
 from rankstream.models.parametric.normal_taste import fit_normal_taste, taste_points
@@ -246,11 +247,13 @@ def test_tastes_for_attributes_vary_smoothly() -> None:
     assert errors[0] < 0.9 * errors[1]
 
 
-def test_smooth_tastes_are_those_of_plain_sums() -> None:
+def test_smooth_tastes_are_those_of_plain_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     """No step from the end lowers the cost, written out: it is the end of the climb, and the cost is that one."""
     table = a_table(0)
     counts = a_market(worths(table, [1.0, 0.5, -0.5], 0.3, 2), 3, 300)
-    fit = fit_normal_taste(counts, attributes=table, factors=1, max_rounds=3000)
+    monkeypatch.setattr(normal_taste, "FACTORS", 1)
+    monkeypatch.setattr(normal_taste, "MAX_ROUNDS", 3000)
+    fit = fit_normal_taste(counts, attributes=table)
     basis = np.hstack([np.diag([0.3] * 8 + [1.0]), np.vstack([table.matrix, np.zeros(3)])])
     points, offers = taste_points(1, 32)[:, 0], counts.assortments
 

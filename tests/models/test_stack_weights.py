@@ -32,7 +32,6 @@ class Guide:
     family: str
     shares: tuple[float, ...] = ()
     before: float = 1.0 / 3.0
-    attributes: None = None
     steps: int = 10
     fits: list[dict[str, Any]] = field(default_factory=list, compare=False)
     attributes: None = None
