@@ -11,6 +11,7 @@ from rankstream._core.types import Codes, Vec
 from rankstream.data import simulate
 from rankstream.models import fit_max_entropy
 from rankstream.models.entropy.guides import GUIDES, NESTS
+from rankstream.models.entropy.pool import PoolGuide, guides_with
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.models.parametric import nests
 from rankstream.models.parametric.markov_chain import fit_markov_chain
@@ -147,3 +148,9 @@ def test_it_is_a_base_model_that_is_saved_and_has_weight() -> None:
     assert again.stack is not None
     (before,), (after,) = ([g for g in stack.guides if g.guide is NESTS] for stack in (fit.stack, again.stack))
     np.testing.assert_allclose(after.probabilities(MARKET.test), before.probabilities(MARKET.test), atol=1e-9)
+
+
+def test_a_small_market_with_a_pool_is_fitted_without_nests() -> None:
+    few, many = (guides_with(PoolGuide(), sampled(size)) for size in (100, 1_000))
+    assert NESTS not in few
+    assert NESTS in many

@@ -190,7 +190,7 @@ def test_guides_respect_the_order() -> None:
     stack = fit_stack(choices(), seed=1)
     assert isinstance(stack, Stack)
     assert set(stack.scores) >= {"logit with a price", "logit", "uniform"}
-    assert not {"Markov chain", "normal taste"} & set(stack.scores)
+    assert not {"Markov chain", "nests", "normal taste"} & set(stack.scores)
     assert stack.prior.order == chains_of(SEEN)
     for guide in stack.guides:
         assert guide.probabilities(SEEN) == pytest.approx(guide.law().probabilities(SEEN), abs=1e-9)

@@ -10,14 +10,14 @@ from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.attributes import Attributes
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.prices import split_label
-from rankstream.models.entropy.guides import TASTE, Guide, with_attributes
+from rankstream.models.entropy.guides import NESTS, TASTE, Guide, with_attributes
 from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
 from rankstream.models.lifts import chains_of
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.mnl import fit_mnl
 
 MIN_TASTE_CHOICES = 300
-"""With fewer of its own, a market with a pool skips normal taste, which takes nearly all of the time."""
+"""With fewer of its own, a market with a pool skips normal taste and nests, which take nearly all of the time."""
 MIN_ATTRACTION = 1e-12  # too small to change a prediction, but not 0
 
 
@@ -49,7 +49,8 @@ class PoolGuide(Guide):
 def guides_with(pool: PoolGuide, counts: ChoiceCounts, table: Attributes | None = None) -> tuple[Guide, ...]:
     """Return the guides of a market with a pool."""
     enough = counts.observations >= MIN_TASTE_CHOICES
-    return (*(guide for guide in with_attributes(table) if enough or guide.family != TASTE.family), pool)
+    slow = () if enough else (TASTE.family, NESTS.family)
+    return (*(guide for guide in with_attributes(table) if guide.family not in slow), pool)
 
 
 def law_at_prices(prior: RankingLaw, counts: ChoiceCounts) -> RankingLaw:
