@@ -53,7 +53,7 @@ class Market:
     def shares(self, offers: Assortments) -> Vec:
         """The true shares."""
         classes = np.full(len(self.worth), 1.0 / len(self.worth))
-        known = [[*ITEMS, "nothing"].index(str(item)) for item in offers.items]
+        known = [ITEMS.index(str(item)) if item in ITEMS else N_ITEMS for item in offers.items]
         return mixed_shares(classes, self.worth[:, known], offers.indptr, offers.members)
 
     def error(self, model: Any, offers: Assortments, item: str | None = None) -> float:
