@@ -402,3 +402,10 @@ def test_as_many_writes_wait_as_the_limit_says(tmp_path: Path) -> None:
     with shop(tmp_path, limits=ServiceLimits(waiting=1)) as opened:
         opened.send("cafe", CAFE)
         assert opened.get("").json()["markets"][0]["market"] == "cafe"
+
+
+def test_a_record_without_a_choice_is_refused_though_its_offer_is_known(tmp_path: Path) -> None:
+    with shop(tmp_path) as opened:
+        opened.send("cafe", [TEA])
+        status, sentence = error(opened.send("cafe", [{"offered": TEA["offered"]}]))
+        assert (status, "Record 0 is wrong" in sentence) == (422, True)
