@@ -111,6 +111,13 @@ class SlightlySmallRadius(L1):
         return 0.99 * super().data_radius(l1_radii)
 
 
+class RadiusOfOneOffer(L1):
+    """Without the radii of all other offers."""
+
+    def data_radius(self, l1_radii: Vec) -> float:
+        return float(l1_radii[0])
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -125,6 +132,7 @@ class SlightlySmallRadius(L1):
         (CurvedCosts, "costs is not linear"),
         (SmallRadius, "data_radius"),
         (SlightlySmallRadius, "data_radius"),
+        (RadiusOfOneOffer, "data_radius"),
         (WideResponse, "respond leaves the dual domain"),
         (NotSilent, "silence still prices"),
         (LoudSilence, "silence leaves the domain"),

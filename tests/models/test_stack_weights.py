@@ -19,6 +19,7 @@ from rankstream.models.entropy.ensemble import (
     score_pool,
 )
 from rankstream.models.entropy.guides import LOGIT, PRICED_LOGIT
+from rankstream.models.entropy.ranking_laws import plackett_luce
 
 pytestmark = pytest.mark.quick
 OFFERS = Assortments([("a", "b"), ("b", "c"), ("a", "b", "c")])
@@ -198,7 +199,7 @@ def test_folds_by_the_number_of_offers() -> None:
 
 def test_a_pool_is_scored_on_each_fold_with_the_weights_of_the_others() -> None:
     pool = Guide("pool", ensemble.POOL, (0.5, 0.5, 0.4, 0.6, 0.3, 0.4, 0.3))
-    other = [10.0, 20.0, 15.0, 5.0, 3.0, 8.0, 2.0]
+    other = [10.0, 20.0, 15.0, 5.0, 3.0, 8.0, 1.0]  # a single choice counts, too
     folds = [fold([FIRST, pool], TALLIES), fold([FIRST, pool], other)]
     found = score_pool(folds, [FIRST, pool], (0.5, 20.0))  # type: ignore[list-item]
     for place, number in enumerate((0.5, 20.0)):
@@ -286,3 +287,13 @@ def test_without_folds_or_with_a_large_program_it_is_100(monkeypatch: pytest.Mon
     assert chosen(monkeypatch, FLAT | {30.0: 50.0}, folds=0) == (100.0, {}, [])
     assert chosen(monkeypatch, FLAT | {30.0: 50.0}, states=3001) == (100.0, {}, [])
     assert chosen(monkeypatch, FLAT | {30.0: 50.0}, watch=lambda _: True) == (100.0, {"100": 0.0}, [100.0])
+
+
+def test_a_held_out_tilt_weighs_errors_by_their_variance() -> None:
+    """A tenth of the choices over the prior's share; a trust divides that once, when it is tried."""
+    counts = ChoiceCounts(OFFERS, TALLIES)
+    prior = plackett_luce(OFFERS.items, [1.0] * len(OFFERS.items))
+    held = trust._HeldOut(SimpleNamespace(), prior, counts, SimpleNamespace(rest=counts, test=counts))  # type: ignore[arg-type]
+    totals = [sum(TALLIES[:2])] * 2 + [sum(TALLIES[2:4])] * 2 + [sum(TALLIES[4:])] * 3
+    expected = [0.1 * total * size for total, size in zip(totals, SIZES, strict=True)]
+    assert held.weights.tolist() == pytest.approx(expected)

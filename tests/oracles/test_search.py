@@ -165,6 +165,15 @@ def test_the_pool_never_lets_a_good_ranking_go() -> None:
     assert oracle.cheapest(costs).value <= value
 
 
+def test_the_pool_has_every_answer_once() -> None:
+    offers, costs = random_problem(4, 6, 5, 4)
+    oracle = SearchOracle(offers, rounds=20)
+    answers = [oracle.search(sign * costs) for sign in (1.0, -1.0, 1.0, 1.0)]
+    pool = oracle.memory()["pool"]
+    assert len(np.unique(pool, axis=0)) == len(pool)
+    assert all((pool == answer).all(axis=1).any() for answer in answers)
+
+
 def test_budgets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     offers, costs = random_problem(8, 40, 150, 6)
     clock = Ticks(0.05)
