@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import close_numbers
 import kernel_cache
 import real_data
 
@@ -29,6 +30,7 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+close_numbers.teach_doctest()
 gc.disable()  # until everything is imported: nothing of that is garbage
 
 
@@ -52,7 +54,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the page on real ballots where they are not, and measure no coverage where it takes long."""
+    """Compare numbers on pages closely, skip the page on absent ballots; measure no coverage where it takes long."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.path.suffix == ".md":
+            for example in item.dtest.examples:
+                example.options[close_numbers.CLOSE_NUMBERS] = True
     if _measures_coverage(config):
         for item in filter(_runs_known_lines, items):
             item.add_marker("no_cover")

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -88,29 +89,60 @@ def serve(browser: Browser, folder: Path) -> None:
         served.stop()
 
 
-def open_stores(browser: Browser, folder: Path) -> None:
-    """The list of markets of a file with three stores, and the first tab of one, which says what to change."""
-    simulate = Path(__file__).parents[1] / "examples" / "shop" / "simulate.py"
-    subprocess.run([sys.executable, simulate, folder, "--visits", "5000"], check=True, stdout=subprocess.DEVNULL)
-    words = ["open", str(folder / "till.csv"), "--no-choice", "nothing", "--price-columns", "Price", "--by", "Store"]
-    command = [str(Path(sys.executable).parent / "rankstream"), *words, "--no-browser", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+def bakery(folder: Path) -> None:
+    """Write the visits of 45 weeks to a simulated bakery, and what a sale earns: today's shelf lacks what sells well."""
+    names = ("croissant", "muffin", "bagel", "pretzel", "scone", "cookie", "brownie", "cinnamon roll")
+    margins = (1.1, 1.2, 1.4, 0.7, 0.9, 0.6, 1.3, 1.5)
+    random, rows = np.random.default_rng(5), []
+    worth = np.array([1.2, 0.6, 0.9, 0.3, -0.1, -0.3, 0.5, 1.1]) + random.normal(0.0, 1.0, (4, len(names)))
+    for week in range(45):
+        if week % 2 == 0 and week < 41:  # five of the eight for two weeks, and the same ones in the last five weeks
+            shelf = np.sort(random.permutation(len(names))[:5]) if week < 40 else np.array([0, 1, 3, 4, 6])
+        for minute in np.sort(random.integers(0, 6 * 24 * 60, 220)).tolist():
+            time = np.datetime64("2026-01-05") + np.timedelta64(week, "W") + np.timedelta64(minute, "m")
+            liking = np.append(worth[random.integers(4), shelf], 0.4) + random.gumbel(size=6)
+            offered = [*(names[code] for code in shelf), "nothing"]
+            rows.append(f"{time},{';'.join(offered)},{offered[int(np.argmax(liking))]}")
+    (folder / "bakery.csv").write_text("\n".join(["time,offered,chosen", *rows, ""]))
+    (folder / "margins.csv").write_text("\n".join(["item,margin", *map("{},{}".format, names, margins), ""]))
+
+
+def open_file(browser: Browser, *words: str) -> Iterator[tuple[Page, str]]:
+    """Open a file as a page, and end that when the picture is there."""
+    command = [str(Path(sys.executable).parent / "rankstream"), "open", *words, "--no-choice", "nothing", "--no-browser"]
+    with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())
         page = browser.new_page(viewport={"width": WIDE, "height": TALL})
         page.set_default_timeout(600_000)
         page.goto(told["open"])
+        yield page, told["url"]
+        page.close()
+        process.terminate()
+
+
+def open_stores(browser: Browser, folder: Path) -> None:
+    """The list of markets of a file with three stores."""
+    simulate = Path(__file__).parents[1] / "examples" / "shop" / "simulate.py"
+    subprocess.run([sys.executable, simulate, folder, "--visits", "5000"], check=True, stdout=subprocess.DEVNULL)
+    for page, _ in open_file(browser, str(folder / "till.csv"), "--price-columns", "Price", "--by", "Store"):
         page.locator(".trend svg").nth(2).wait_for()  # the list renews itself
         whole_page(page, "page-markets.png")
-        page.goto(f"{told['url']}/markets/Old Town#best-offer")
-        page.get_by_label("From a file").set_input_files(folder / "items.csv")
+
+
+def open_bakery(browser: Browser, folder: Path) -> None:
+    """The first tab of a market, which says what to change: one swap on a shelf for five."""
+    folder.mkdir()
+    bakery(folder)
+    for page, url in open_file(browser, str(folder / "bakery.csv")):
+        page.goto(f"{url}/markets/bakery#best-offer")
+        page.get_by_label("From a file").set_input_files(folder / "margins.csv")
         page.get_by_label("Currency").fill("EUR")
+        page.locator("#at-most").fill("5")
         page.locator(".tabs a[href='#overview']").click()
         page.locator("#advice-ends", has_text="[").wait_for()  # how sure the gain is
         page.locator("#overview figure[data-kind]:not(:has(svg)):visible").first.wait_for(state="detached")
         whole_page(page, "page-overview.png")
-        page.close()
-        process.terminate()
 
 
 def whole_page(page: Page, name: str) -> None:
@@ -127,6 +159,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         serve(browser, Path(folder) / "shop")
         open_stores(browser, Path(folder) / "stores")
+        open_bakery(browser, Path(folder) / "bakery")
         demo = [sys.executable, str(Path(__file__).parents[1] / "examples" / "demo.py"), "--out", "demo"]
         subprocess.run(demo, cwd=folder, check=True, stdout=subprocess.DEVNULL)
         shutil.copy(Path(folder) / "demo" / "demo.png", IMAGES)

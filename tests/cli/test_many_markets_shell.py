@@ -146,7 +146,7 @@ def test_show_prints_the_stored_intervals_of_every_market(folder: Path) -> None:
     words = ("fit", "rows.csv", "--by", "kind", "--method", "max-entropy", "--jobs", "1", "--no-pool")
     assert run(*words, "--out", "kinds", cwd=folder).returncode == 0
     shown = run("show", "kinds", cwd=folder).stdout
-    assert shown.count(" from 10 refits") == 2
+    assert shown.count(" (10 refits; ") == 2
     assert shown.count("they ignore store, so they are too narrow") == 2
     assert run(*words, "--out", "kinds", "--no-standard-errors", cwd=folder).returncode == 0
     assert "10 refits" not in run("show", "kinds", cwd=folder).stdout

@@ -72,10 +72,10 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
     [
         (
             {"weights": {"logit": 0.5, "x": 0.5}, "held_out_nats": {}},
-            "predictions for unseen offers lean on 2 simpler models.",
+            "predictions for unseen offers lean on 2 simpler models such as logit.",
         ),
         ({"trust": 30.0, "approximate": True}, "so rankings were sampled."),
-        ({"weights": {"logit": 1.0}, "adjustment": 30.0}, "lean on a simpler model (logit)."),
+        ({"weights": {"logit": 1.0}, "adjustment": 30.0}, "lean on a simpler model, logit."),
     ],
 )
 def test_other_predictions_have_their_words(prediction: dict[str, Any], sentence: str) -> None:

@@ -126,7 +126,7 @@ def test_a_claim_is_what_is_left_after_overestimation() -> None:
     assert around.gain == pytest.approx(found.expected - around.present_value)
     lines = summary(found)
     assert f"{PER_100.per(found.expected)} [" in lines[0]
-    less = f"That is {100 * found.value:.4g} minus {100 * found.overestimate:.2g}, because the best of many"
+    less = f"That is {100 * found.value:.4g} minus {100 * found.overestimate:.2g}: the best of many is"
     assert lines[1].startswith(less)
     content = found.to_json()
     assert content["expected"] == content["value"] - content["overestimate"]

@@ -88,7 +88,7 @@ def test_show_prints_intervals_and_marks_what_the_data_do_not_support(tmp_path: 
     assert done.returncode == 0, done.stderr
     assert "(weighted l2; sampling noise alone: " in done.stdout
     shown = run("show", "model.json", cwd=tmp_path).stdout
-    assert "95 % intervals from 10 refits" in shown
+    assert "95 % intervals from standard errors stored by 'fit' (10 refits; --data makes more)" in shown
     assert " %, and" not in shown
     assert "; sampling noise alone: " in shown
     assert "In parentheses: the interval starts at 0, so this gain may be chance." in shown

@@ -56,7 +56,7 @@ def test_verdicts() -> None:
     words = compared(a=best, b=near, c=far).verdict
     assert words.startswith("a is ahead, but not significantly ahead of b (0.1000 ± 0.2484).")
     assert " Significantly behind: c (1.9" in words
-    assert compared(a=best, uniform=near).verdict.startswith("The data are too few to tell any model")
+    assert compared(a=best, uniform=near).verdict.startswith("Too few periods were held out to tell any model")
     assert "close" in compared(uniform=best, b=near).verdict
     assert " b (0.1000 ± 0.2484) is close" in compared(uniform=best, b=near).verdict
     both = compared(uniform=best, b=near, d=near).verdict
@@ -86,7 +86,7 @@ def test_tables_have_the_numbers_of_every_model() -> None:
     assert lines[2].split()[:7] == ["a_long_name_of_a_model", "-1.2000", "±", "0.4968", "0.1000", "±", "0.2484"]
     assert lines[3].endswith(f"{'-':>16}")
     assert len({len(line) for line in lines[:4]}) == 1
-    assert "0.001 of a uniform guess" in lines[5]
+    assert "0.1 % of a uniform guess" in lines[5]
     assert "3 folds" in lines[5]
     assert "1,234.6 choices" in lines[5]
     assert "-1.3863" in lines[5]

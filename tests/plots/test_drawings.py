@@ -97,8 +97,8 @@ def decision(n_runners: int, interval: tuple[float, float] | None) -> Any:
 
 
 def estimate(observations: list[float], gap: list[float]) -> Any:
-    history = SimpleNamespace(mae=np.array([0.3, 0.2, 0.1]), observations=np.array(observations), gap=np.array(gap))
-    return SimpleNamespace(history=history)
+    distance, seen = np.array([0.3, 0.2, 0.1]), np.array(observations)
+    return SimpleNamespace(history=SimpleNamespace(mae=distance, distance=distance, observations=seen, gap=np.array(gap)))
 
 
 def compared() -> Comparison:

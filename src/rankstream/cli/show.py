@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from rankstream.models.files import Model
 
 ENDS = ("expected", "earliest", "latest")
-MOST_PLACES = 12
-"""Items of a ranking in a line."""
+MOST_PLACES = 12  # items of a ranking in a line
 
 
 @per_market()
@@ -51,7 +50,7 @@ def show(
         print_answer(as_json, {"sell_outs": rows}, sell_out_table(rows))
         return
     content = describe_model(loaded, top, refitted(loaded, data, reading, replicates, seed))
-    print_answer(as_json, content, as_text(content))
+    print_answer(as_json, content, as_text(content, data is None))
 
 
 def sold_out(model: "Model", data: Path | None, reading: ReadingOptions) -> list[dict[str, Any]]:
@@ -106,7 +105,7 @@ def describe_model(model: "Model", top: int, many: "Bootstrap | None" = None) ->
     }
 
 
-def as_text(content: dict[str, Any]) -> str:
+def as_text(content: dict[str, Any], stored: bool = True) -> str:
     """Return the output of ``show`` as text."""
     rankings, items = content["rankings"], content["items"]
     at = " at price levels" if "prices" in content else ""
@@ -115,7 +114,9 @@ def as_text(content: dict[str, Any]) -> str:
     lines = [f"A model of {plural(number, 'item')}{at}: {words_of(content['kind'], rankings)}."]
     lines += [*map(shell_words, warning_lines(about)), *origin_lines(about), *prediction_lines(about)]
     if content["replicates"]:
-        how = f" by their first two choices, with {interval_words(about)} from {content['replicates']} refits"
+        refits = f"{content['replicates']} refits"
+        source = f"standard errors stored by 'fit' ({refits}; --data makes more)" if stored else refits
+        how = f" by their first two choices, with {interval_words(about)} from {source}"
     else:
         how = "" if content["segments_by"] == "whole rankings" else " by their first two choices"
     lines.append(f"\nThe largest customer types{' at usual prices' if prices else ''}{how}:")

@@ -239,7 +239,8 @@ class ChoiceCounts:
         return ChoiceCounts(self.assortments, self.tallies + other.tallies)
 
     def __repr__(self) -> str:
-        return f"ChoiceCounts({self.observations} choices from {self.assortments.n_offers} offers)"
+        count, offers = self.observations, self.assortments.n_offers
+        return f"ChoiceCounts({count} choice{'s'[: count != 1]} from {offers} offer{'s'[: offers != 1]})"
 
 
 def as_target(assortments: Space, data: "ChoiceCounts | Target | ArrayLike") -> Target:

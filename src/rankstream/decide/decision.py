@@ -221,7 +221,7 @@ def summary(found: Decision, units: Units = PER_100) -> list[str]:
     lines = [f"Best according to the model: {named(found.offer)}: earns {worth}"]
     if units.amount(found.value) != units.amount(found.expected):
         less = f"{units.amount(found.value)} minus {units.amount(found.overestimate, '.2g')}"
-        lines.append(f"That is {less}, because the best of many offers is overestimated.")
+        lines.append(f"That is {less}: the best of many is overestimated, so every value but today's is reduced by it.")
     around = found.context
     if around is not None and around.nearness is not None:
         lines.append(around.nearness.sentence)

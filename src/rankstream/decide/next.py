@@ -28,8 +28,7 @@ from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 How = Literal["thompson", "greedy", "ucb"]
 FIT_GAP_NATS = 1e-2
 """Accuracy of a fit, in nats: far below the noise of the counts; an estimate."""
-PSEUDO_CHOICES = 0.5
-"""Imaginary choices of every item of an offer when its shares are redrawn: Jeffreys' prior."""
+PSEUDO_CHOICES = 0.5  # imaginary choices of every item of an offer when its shares are redrawn: Jeffreys' prior
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ from rankstream.decide.problem.item_names import names_of
 from rankstream.decide.problem.margins import Numbers, margin_vector, number_vector
 from rankstream.decide.problem.offers import OfferProblem
 
-OFFERS_AT_ONCE = 500
-"""Offers valued at a time, which limits memory; no benchmark chose it."""
+OFFERS_AT_ONCE = 500  # valued at a time, which limits memory; no benchmark chose it
 
 
 def value(

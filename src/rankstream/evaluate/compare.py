@@ -44,8 +44,7 @@ MODELS: dict[str, Callable[..., ChoiceModel]] = {
 """Models that can be compared by name: every method of ``estimate``, and the earlier ones."""
 PRICED: dict[str, Callable[..., ChoiceModel]] = {name: partial(fit_by_method, name) for name in WITH_PRICES}
 """Further models for items with prices."""
-ORDERLESS = ("mnl", "latent-class", "markov-chain")
-"""Models that do not support an order of items, such as price levels."""
+ORDERLESS = ("mnl", "latent-class", "markov-chain")  # models that support no order of items, such as price levels
 
 
 def compare(
@@ -88,7 +87,7 @@ def compare(
     >>> offers = Assortments([("a", "b"), ("b", "c"), ("a", "c"), ("a", "b", "c")])
     >>> counts = ChoiceCounts(offers, [60, 40, 60, 40, 70, 30, 47, 32, 21])
     >>> compare(counts, ["mnl", "markov-chain"], folds=2).verdict
-    'The data are too few to tell any model from a uniform guess: keep the default method. markov-chain is ahead, ...'
+    'Too few offers were held out to tell any model from a uniform guess: keep the default method. markov-chain is ...'
     """
     number_between("epsilon", epsilon, 1e-12, 0.5)
     fits = {} if models is None else fits_of(models, seed)

@@ -92,7 +92,8 @@ class Comparison:
             are = "is" if len(near) == 1 else "are"
             sentence = f"No model predicts better than a uniform guess, but {_listed(near)} {are} close."
         else:
-            small = "The data are too few to tell any model from a uniform guess: keep the default method. "
+            held = HELD_OUT[self.holdout].split()[-1]
+            small = f"Too few {held} were held out to tell any model from a uniform guess: keep the default method. "
             warning = small if any(row.name == "uniform" for row in near) else ""
             ahead = f"{best.name} is ahead, but not significantly" + ("" if warning else f" ahead of {_listed(near)}")
             if all(round(row.behind, 4) == 0.0 for row in near):
@@ -111,8 +112,9 @@ class Comparison:
         how = f"{len(self.rows[0].scores)} folds, {HELD_OUT[self.holdout]} held out, {choices}"
         scale = (
             f"Log-likelihood per choice (natural log), ± half its 95 % interval ({how} tested). A uniform guess has "
-            f"{self.uniform:.4f}; no model can exceed {self.hindsight:.4f}. All but the column unmixed have "
-            f"{self.epsilon:g} of a uniform guess mixed in: a choice predicted as impossible cannot decide the result."
+            f"{self.uniform:.4f}; no model can exceed {self.hindsight:.4f}. To keep one choice with predicted "
+            f"probability 0 from deciding the result, {100 * self.epsilon:g} % of a uniform guess is mixed into every "
+            "prediction; the column 'unmixed' is without it."
         )
         return "\n".join([self.verdict, "", *lines, "", scale])
 

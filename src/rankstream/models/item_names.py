@@ -9,8 +9,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
 
-MAX_LISTED_NAMES = 20
-"""Names listed in an error message."""
+MAX_LISTED_NAMES = 20  # names in an error message
 ITEM_OPTIONS = (
     *("margins", "costs", "listing_costs", "space", "must", "never", "requires", "excludes", "ladder", "ladders"),
     *("present", "no_choice"),

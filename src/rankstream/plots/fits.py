@@ -19,12 +19,11 @@ if TYPE_CHECKING:
 
 MARKERS = "os^Dv*"
 LABEL = f"value per {PER_100.customers} customers"  # as in the sentences about a decision
-LINES = ("-", "--", ":", "-.")
-"""With ten colours: sixty items that differ by colour, or by marker and line."""
+LINES = ("-", "--", ":", "-.")  # with ten colours: sixty items that differ by colour, or by marker and line
 
 
 def convergence(estimate: Estimate[Any], axes: "Axes") -> "Axes":
-    """Error and certified gap against the observations so far; against the rounds where those are not known or stay."""
+    """Distance and certified gap by the observations so far; by the rounds where those are not known or stay."""
     from matplotlib.ticker import EngFormatter
 
     history = estimate.history
@@ -32,11 +31,11 @@ def convergence(estimate: Estimate[Any], axes: "Axes") -> "Axes":
     known = not np.isnan(history.observations).any() and bool(np.ptp(history.observations) or len(rounds) == 1)
     across = history.observations if known else rounds
     certified = ~np.isnan(history.gap)
-    axes.plot(across, history.mae, color=BLUE, label="mean absolute error")
+    axes.plot(across, history.distance, color=BLUE, label="distance")
     axes.plot(across[certified], history.gap[certified], color=ORANGE, linestyle="--", label="certified gap")
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.legend(frameon=False)
-    return finish(axes, yscale="log", xlabel="observations" if known else "rounds", title="Error and certificate")
+    return finish(axes, yscale="log", xlabel="observations" if known else "rounds", title="Distance and certificate")
 
 
 def predicted_against_true(predicted: Vec, true: Vec, axes: "Axes") -> "Axes":

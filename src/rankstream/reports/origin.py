@@ -41,8 +41,9 @@ def prediction_lines(about: dict[str, Any]) -> list[str]:
         named = "; ".join(f"{shown(name)} {100 * weight:.0f} %" for name, weight in parts)
         lines.append(f"Predictions for unseen offers lean on simpler models, by accuracy on held-out offers: {named}.")
     elif weights:
-        many = f"{len(weights)} simpler models" if len(weights) > 1 else f"a simpler model ({shown(*weights)})"
-        lines.append(f"With so few offers in the data, predictions for unseen offers lean on {many}.")
+        several = f"{len(weights)} simpler models such as" if len(weights) > 1 else "a simpler model,"
+        on = f"{several} {shown(next(iter(weights)))}"
+        lines.append(f"With so few offers in the data, predictions for unseen offers lean on {on}.")
     if found.get("approximate") is True:
         lines.append("There are too many offers for an exact fit, so rankings were sampled.")
     return [line.replace(" classes", " latent classes").replace(", light", ", lightly regularised") for line in lines]

@@ -105,8 +105,8 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
     if set(around.present) != set(found.offer):
         words, sure = differences(around.present, found.offer), _sure(around.gain, around.gain_interval, units)
         rows.insert(0, ("Best offer", words, units.change(around.gain), sure))
-        gain = f"{units.amount(around.gain)} more per {units.customers:,} customers"
-        sentences.insert(0, f"The best offer earns {gain} than today's: {sure}.")
+        gain = f"{units.amount(abs(around.gain))} {'more' if around.gain >= 0.0 else 'less'}"
+        sentences.insert(0, f"The best offer earns {gain} per {units.customers:,} customers than today's: {sure}.")
     if not rows:
         sentences.insert(0, "No change was found that earns more: keep today's offer.")
         return Section("advice", "What to do", (*sentences, today))

@@ -1,0 +1,50 @@
+"""Compare the output of an example on a page with what it prints: text exactly, decimal numbers closely.
+
+Another machine or version of numpy changes the last digits of a fit. Pages show real digits anyway; long numbers are
+rounded there.
+"""
+
+import re
+from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker, register_optionflag
+
+CLOSE_NUMBERS = register_optionflag("CLOSE_NUMBERS")
+NUMBER = r"(?<![\w.])[-+]?\d[\d,]*\.\d+(?:e[-+]?\d+)?"
+PART = re.compile(rf"(?P<number>{NUMBER})|(?P<gap>\.\.\.)|(?P<space>\s+)|.", re.DOTALL)
+MAX_RELATIVE_ERROR = 0.02  # not tuned: the largest seen between machines is far smaller
+check_exactly = OutputChecker.check_output
+
+
+def is_close(shown: str, printed: str) -> bool:
+    """Whether two decimal numbers differ by at most 2 %, or by one unit of the last digit that is shown."""
+    first, second = (float(number.replace(",", "")) for number in (shown, printed))
+    mantissa, _, power = shown.partition("e")
+    unit = 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
+    return abs(first - second) <= max(MAX_RELATIVE_ERROR * abs(first), 1.001 * unit)
+
+
+def matches(shown: str, printed: str) -> bool:
+    """Whether an output is as shown, but for small differences of decimal numbers; ``...`` stands for any text."""
+    numbers, pattern = [], []
+    for part in PART.finditer(shown.strip()):
+        if part["number"]:
+            numbers.append(part["number"])
+            pattern.append(rf"({NUMBER})(?!\d)")
+        else:
+            pattern.append(".*?" if part["gap"] else r"\s+" if part["space"] else re.escape(part[0]))
+    found = re.fullmatch("".join(pattern), printed.strip(), re.DOTALL)
+    return found is not None and all(map(is_close, numbers, found.groups()))
+
+
+def check(self: OutputChecker, want: str, got: str, optionflags: int) -> bool:
+    """Compare as doctest does, and numbers closely where an example asks for it."""
+    if check_exactly(self, want, got, optionflags):
+        return True
+    return bool(optionflags & CLOSE_NUMBERS) and matches(want, got)
+
+
+def teach_doctest() -> None:
+    """Let doctest, and pytest's checker, which inherits from it, know the flag ``CLOSE_NUMBERS``."""
+    OutputChecker.check_output = check  # type: ignore[method-assign]
+
+
+PAGE_FLAGS = ELLIPSIS | NORMALIZE_WHITESPACE | CLOSE_NUMBERS
