@@ -90,17 +90,17 @@ def serve(browser: Browser, folder: Path) -> None:
 
 
 def bakery(folder: Path) -> None:
-    """Write the visits of 45 weeks to a simulated bakery, and what a sale earns: today's shelf lacks what sells well."""
+    """Write 45 weeks of visits to a simulated bakery, and what a sale earns; the latest shelf lacks what sells well."""
     names = ("croissant", "muffin", "bagel", "pretzel", "scone", "cookie", "brownie", "cinnamon roll")
-    margins = (1.1, 1.2, 1.4, 0.7, 0.9, 0.6, 1.3, 1.5)
+    margins = (1.5, 1.3, 1.4, 0.7, 0.8, 0.6, 1.3, 1.7)
     random, rows = np.random.default_rng(5), []
     worth = np.array([1.2, 0.6, 0.9, 0.3, -0.1, -0.3, 0.5, 1.1]) + random.normal(0.0, 1.0, (4, len(names)))
     for week in range(45):
         if week % 2 == 0 and week < 41:  # five of the eight for two weeks, and the same ones in the last five weeks
-            shelf = np.sort(random.permutation(len(names))[:5]) if week < 40 else np.array([0, 1, 3, 4, 6])
+            shelf = np.sort(random.permutation(len(names))[:5]) if week < 40 else np.array([0, 1, 2, 4, 6])
         for minute in np.sort(random.integers(0, 6 * 24 * 60, 220)).tolist():
             time = np.datetime64("2026-01-05") + np.timedelta64(week, "W") + np.timedelta64(minute, "m")
-            liking = np.append(worth[random.integers(4), shelf], 0.4) + random.gumbel(size=6)
+            liking = np.append(worth[random.integers(4), shelf], 1.3) + random.gumbel(size=6)
             offered = [*(names[code] for code in shelf), "nothing"]
             rows.append(f"{time},{';'.join(offered)},{offered[int(np.argmax(liking))]}")
     (folder / "bakery.csv").write_text("\n".join(["time,offered,chosen", *rows, ""]))
@@ -109,8 +109,8 @@ def bakery(folder: Path) -> None:
 
 def open_file(browser: Browser, *words: str) -> Iterator[tuple[Page, str]]:
     """Open a file as a page, and end that when the picture is there."""
-    command = [str(Path(sys.executable).parent / "rankstream"), "open", *words, "--no-choice", "nothing", "--no-browser"]
-    with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, text=True) as process:
+    command = [str(Path(sys.executable).parent / "rankstream"), "open", *words, "--no-choice", "nothing", "--json"]
+    with subprocess.Popen([*command, "--no-browser"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())
         page = browser.new_page(viewport={"width": WIDE, "height": TALL})
@@ -138,6 +138,7 @@ def open_bakery(browser: Browser, folder: Path) -> None:
         page.goto(f"{url}/markets/bakery#best-offer")
         page.get_by_label("From a file").set_input_files(folder / "margins.csv")
         page.get_by_label("Currency").fill("EUR")
+        page.locator("#at-least").fill("5")
         page.locator("#at-most").fill("5")
         page.locator(".tabs a[href='#overview']").click()
         page.locator("#advice-ends", has_text="[").wait_for()  # how sure the gain is

@@ -98,7 +98,7 @@ def decision(n_runners: int, interval: tuple[float, float] | None) -> Any:
 
 def estimate(observations: list[float], gap: list[float]) -> Any:
     distance, seen = np.array([0.3, 0.2, 0.1]), np.array(observations)
-    return SimpleNamespace(history=SimpleNamespace(mae=distance, distance=distance, observations=seen, gap=np.array(gap)))
+    return SimpleNamespace(history=SimpleNamespace(distance=distance, observations=seen, gap=np.array(gap)))
 
 
 def compared() -> Comparison:

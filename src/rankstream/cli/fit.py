@@ -71,7 +71,7 @@ def fit(
     timeout: Like --budget, in wall-clock seconds. The result then depends on how busy the machine is.
     tolerance: Accuracy at which to stop (smaller is slower): log-likelihood per choice for max-entropy and mle,
         certified gap for nearest, mean absolute error for primal-dual.
-    no_standard_errors: Do not store standard errors by refits: a little faster, but 'show' needs --data for intervals.
+    no_standard_errors: Skip the 10 refits for standard errors: a little faster, but 'show' needs --data for intervals.
     since: Ignore choices before this time, such as 2024-05-16 (needs a time column).
     half_life: Count older choices less: with 30d, half after 30 days (needs a time column).
     by: Fit one model for each value of these columns, such as store,category.

@@ -27,15 +27,15 @@ def convergence(estimate: Estimate[Any], axes: "Axes") -> "Axes":
     from matplotlib.ticker import EngFormatter
 
     history = estimate.history
-    rounds = np.arange(1, len(history.mae) + 1)
+    rounds = np.arange(1, len(history.distance) + 1)
     known = not np.isnan(history.observations).any() and bool(np.ptp(history.observations) or len(rounds) == 1)
     across = history.observations if known else rounds
     certified = ~np.isnan(history.gap)
-    axes.plot(across, history.distance, color=BLUE, label="distance")
+    axes.plot(across, history.distance, color=BLUE, label="distance from the data")
     axes.plot(across[certified], history.gap[certified], color=ORANGE, linestyle="--", label="certified gap")
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.legend(frameon=False)
-    return finish(axes, yscale="log", xlabel="observations" if known else "rounds", title="Distance and certificate")
+    return finish(axes, yscale="log", xlabel="observations" if known else "rounds", title="Distance and certified gap")
 
 
 def predicted_against_true(predicted: Vec, true: Vec, axes: "Axes") -> "Axes":

@@ -104,7 +104,7 @@ def _over_time(
         for start, size, found in zip(began, sizes, cells, strict=True)
         if size
     ]
-    some = "" if len(lines) == len(names) else f", {len(lines)} of {len(names):,} items"
+    some = "" if len(lines) == (number := len({*names} - {nothing})) else f", {len(lines)} of {number:,} items"
     note = " (shares also change with what was on offer)" if title == "Share of all choices" else ""
     heads = ("from", "choices", *(names[at] for at in lines))
     shown = TableBlock(f"Shares of {what}{some}, with 95 % intervals", heads, rows)
