@@ -166,3 +166,22 @@ def test_a_finding_that_the_data_barely_support_says_so() -> None:
     unsure = replace(moves, low=np.zeros((3, 3)), high=np.ones((3, 3)))
     assert overview._missing(model, sure)[0].endswith("60.0 % [10.0, 100.0] take pie instead.")
     assert overview._missing(model, unsure)[0].endswith("take pie instead, which the data barely support.")
+
+
+def test_a_best_offer_that_earns_less_once_reduced_says_so() -> None:
+    around = SimpleNamespace(
+        present=("tea",), present_value=1.5, gain=-0.003, gain_interval=(-0.1, 0.094), changes=(), nearness=None
+    )
+    decision: Any = SimpleNamespace(offer=("tea", "pie"), expected=1.497, interval=None, context=around)
+    first, *_ = overview.advice_section(decision, Units()).sentences
+    assert first == "The best offer earns 0.30 less per 100 customers than today's: may be chance [-10.00, 9.40]."
+    around.gain, around.gain_interval = 0.25, (0.125, 0.375)
+    first, *_ = overview.advice_section(decision, Units()).sentences
+    assert first.startswith("The best offer earns 25 more per 100 customers than today's: a clear gain")
+
+
+def test_items_of_the_trend_are_counted_without_buying_nothing() -> None:
+    offers = Assortments([("tea", "pie", "no")])
+    periods = [ChoiceCounts(offers, [5, 3, 2]), ChoiceCounts(offers, [4, 4, 2])]
+    trend = findings._over_time(periods, [(0.0, 1.0), (2.0, 3.0)], "time", (), "no")
+    assert trend.title == "Shares of the most frequent offer over time"
