@@ -140,6 +140,6 @@ if __name__ == "__main__":
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "receipts")
     target.mkdir(exist_ok=True)
     known = simulate(target, int(sys.argv[2]) if len(sys.argv) > 2 else 365)
-    print(f"Wrote {target}. Stock-outs cost {sum(known.money.values()):,.0f} in all, and by month:")
+    print(f"Wrote {target}. Stock-outs cost {sum(known.money.values()):,.1f} in all, and by month:")
     for month, lost in known.by_month.items():
-        print(f"  {month} {lost:8,.0f}")
+        print(f"  {month} {lost:8,.1f}")

@@ -1,7 +1,7 @@
 """Compare the output of an example on a page with what it prints: text exactly, decimal numbers closely.
 
 Another machine or version of numpy changes the last digits of a fit. Pages show real digits anyway; long numbers are
-rounded there.
+rounded there. Whole numbers count as decimal ones before a percent sign and as ends of an interval.
 """
 
 import re
@@ -9,13 +9,15 @@ from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker, register_opti
 
 CLOSE_NUMBERS = register_optionflag("CLOSE_NUMBERS")
 NUMBER = r"(?<![\w.])[-+]?\d[\d,]*\.\d+(?:e[-+]?\d+)?"
-PART = re.compile(rf"(?P<number>{NUMBER})|(?P<gap>\.\.\.)|(?P<space>\s+)|.", re.DOTALL)
+INTERVAL, PERCENT = r"\[-?\d+, -?\d+\]", r"(?<![\w.,])\d+(?= %)"
+KINDS = rf"(?P<number>{NUMBER})|(?P<interval>{INTERVAL})|(?P<percent>{PERCENT})"
+PART = re.compile(rf"{KINDS}|(?P<gap>\.\.\.)|(?P<space>\s+)|.", re.DOTALL)
 MAX_RELATIVE_ERROR = 0.02  # not tuned: the largest seen between machines is far smaller
 check_exactly = OutputChecker.check_output
 
 
 def is_close(shown: str, printed: str) -> bool:
-    """Whether two decimal numbers differ by at most 2 %, or by one unit of the last digit that is shown."""
+    """Whether two decimal numbers differ by at most 2 %, or by one unit of the last digit shown."""
     first, second = (float(number.replace(",", "")) for number in (shown, printed))
     mantissa, _, power = shown.partition("e")
     unit = 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
@@ -27,8 +29,11 @@ def matches(shown: str, printed: str) -> bool:
     numbers, pattern = [], []
     for part in PART.finditer(shown.strip()):
         if part["number"]:
-            numbers.append(part["number"])
+            numbers.append(part[0])
             pattern.append(rf"({NUMBER})(?!\d)")
+        elif part["interval"] or part["percent"]:
+            numbers += re.findall(r"-?\d+", part[0])
+            pattern.append(r"\[(-?\d+), (-?\d+)\]" if part["interval"] else rf"({PERCENT})")
         else:
             pattern.append(".*?" if part["gap"] else r"\s+" if part["space"] else re.escape(part[0]))
     found = re.fullmatch("".join(pattern), printed.strip(), re.DOTALL)

@@ -136,6 +136,10 @@ def test_transcripts_of_the_shell_are_true(page: Path, tmp_path: Path, monkeypat
         ("1,200 choices", "1,201 choices", False),
         ("one ... two 0.5", "one\n  or two 0.501\n", True),
         ("0.5 each", "0.5", False),
+        ("nothing 21 % [0, 43]", "nothing 22 % [0, 42]", True),
+        ("nothing 21 % [0, 43]", "nothing 21 % [0, 45]", False),
+        ("nothing 21 % [0, 43]", "nothing 21.4 % [0, 43]", False),
+        ("(3, 4)", "(3, 5)", False),
     ],
 )
 def test_pages_may_differ_from_what_is_printed_in_the_last_digits_alone(shown: str, printed: str, same: bool) -> None:

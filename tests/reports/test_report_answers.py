@@ -177,7 +177,7 @@ def test_a_best_offer_that_earns_less_once_reduced_says_so() -> None:
     assert first == "The best offer earns 0.30 less per 100 customers than today's: may be chance [-10.00, 9.40]."
     around.gain, around.gain_interval = 0.25, (0.125, 0.375)
     first, *_ = overview.advice_section(decision, Units()).sentences
-    assert first.startswith("The best offer earns 25 more per 100 customers than today's: a clear gain")
+    assert first.startswith("The best offer earns 25.00 more per 100 customers than today's: a clear gain")
 
 
 def test_items_of_the_trend_are_counted_without_buying_nothing() -> None:
