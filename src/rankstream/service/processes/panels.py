@@ -148,7 +148,7 @@ def _change_label(drift: DriftReport, alarms: Sequence[float], dated: bool) -> s
 
 
 def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, int]]) -> Section:
-    """Show the error and certified gap of a market since its first model, and detected changes."""
+    """Show the distance and certified gap of a market since its first model, and detected changes."""
     changes = [{name: record_at(points, alarm[name]) for name in ("choice", "since")} for alarm in alarms]
     parts: list[Any] = []
     if points:
@@ -162,7 +162,7 @@ def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, 
             "points": [(point.position, point.distance, point.gap) for point in points],
             "changes": [change["choice"] for change in changes],
         }
-        parts.append(Chart("course", "Error and certified gap by the number of records", values, shown))
+        parts.append(Chart("course", "Distance and certified gap by the number of records", values, shown))
     if changes:
         rows = []
         for change in reversed(changes):
