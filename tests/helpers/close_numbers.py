@@ -17,11 +17,12 @@ check_exactly = OutputChecker.check_output
 
 
 def is_close(shown: str, printed: str) -> bool:
-    """Whether two decimal numbers differ by at most 2 %, or by one unit of the last digit shown."""
+    """Whether two decimal numbers differ by at most 2 %, or one unit of the last digit; half of it if rounded."""
     first, second = (float(number.replace(",", "")) for number in (shown, printed))
-    mantissa, _, power = shown.partition("e")
-    unit = 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
-    return abs(first - second) <= max(MAX_RELATIVE_ERROR * abs(first), 1.001 * unit)
+    power = shown.partition("e")[2]
+    decimals, others = (len(number.partition("e")[0].partition(".")[2]) for number in (shown, printed))
+    unit = (1.001 if decimals == others else 0.501) * 10.0 ** (int(power or 0) - decimals)
+    return abs(first - second) <= max(MAX_RELATIVE_ERROR * abs(first), unit)
 
 
 def matches(shown: str, printed: str) -> bool:
