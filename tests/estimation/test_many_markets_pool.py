@@ -15,6 +15,7 @@ from rankstream.estimation.errors import REPLICATES, StoredErrors, describe_erro
 from rankstream.estimation.many import pooling
 from rankstream.estimation.many.markets import seed_of
 from rankstream.estimation.many.pooling import NodePool, Pools
+from rankstream.models.entropy import guides
 from rankstream.models.entropy.ensemble import fit_stack
 from rankstream.models.entropy.guides import LOGIT, UNIFORM
 from rankstream.models.entropy.pool import PoolGuide, extend_law, restrict_law
@@ -129,9 +130,7 @@ def test_every_level_is_the_pool_of_the_next() -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few guides, so that a pool takes a second."""
-    from rankstream.models.entropy import pool as pooled
-
-    for module in (pooling, pooled):
+    for module in (pooling, guides):
         monkeypatch.setattr(module, "GUIDES", (LOGIT, UNIFORM))
 
 
