@@ -103,11 +103,11 @@ MISTAKES = [
         f"{DECIDE}::test_a_large_logit_keeps_to_the_changes_that_are_allowed",
     ),
     Mistake(
-        "1", "decide/verification.py", "if not problem.is_feasible(mask):", "if False:",
+        "1", "decide/offer_values.py", "if not problem.is_feasible(mask):", "if False:",
         f"{DECIDE}::test_an_engine_that_is_wrong_is_an_error",
     ),
     Mistake(
-        "1", "decide/verification.py", "if not abs(stated - predicted) <= close:", "if False:",
+        "1", "decide/offer_values.py", "if not abs(stated - predicted) <= close:", "if False:",
         f"{DECIDE}::test_an_engine_that_is_wrong_is_an_error",
     ),
     Mistake(

@@ -35,7 +35,7 @@ from rankstream.decide.engines.selection import EngineAnswer
 from rankstream.decide.moves import improve, mask_of, single_changes
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import make_problem
-from rankstream.reports.overview import advice_section
+from rankstream.reports.findings import advice_section
 from waits import Ticks
 
 ITEMS = ("tea", "pie", "cake", "no")

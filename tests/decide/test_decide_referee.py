@@ -21,9 +21,8 @@ from rankstream.decide.best import decide
 from rankstream.decide.engines import logit, tables
 from rankstream.decide.engines import selection as engines
 from rankstream.decide.engines.selection import EngineAnswer
-from rankstream.decide.offer_values import values
+from rankstream.decide.offer_values import WrongAnswerError, values, verify_answer
 from rankstream.decide.problem.offers import OfferProblem, make_problem
-from rankstream.decide.verification import WrongAnswerError, verify_answer
 from rankstream.models.rankings import RankingModel
 
 NO_OFFER = prices.NONE

@@ -17,9 +17,8 @@ from rankstream._core.watch import unwatched
 from rankstream.decide import best_offer, value
 from rankstream.decide.engines import selection as engines
 from rankstream.decide.engines import table_kernels
-from rankstream.decide.engines.cells import cells_of, keeps_order
 from rankstream.decide.engines.selection import branch_and_bound, by_sampling, one_by_one
-from rankstream.decide.engines.tables import predicted_seconds, scan, table_of
+from rankstream.decide.engines.tables import cells_of, keeps_order, predicted_seconds, scan, table_of
 from rankstream.decide.offer_values import values
 from rankstream.decide.problem.offers import make_problem
 from rankstream.models.entropy.ranking_laws import plackett_luce

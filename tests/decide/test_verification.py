@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from rankstream._core.watch import unwatched
-from rankstream.decide import verification
+from rankstream.decide import offer_values
 from rankstream.decide.engines import selection
 from rankstream.decide.moves import MIN_RELATIVE_GAIN, least_gain
-from rankstream.decide.verification import WrongAnswerError, tolerance_of, verify_answer, verify_feasible, verify_order
+from rankstream.decide.offer_values import WrongAnswerError, tolerance_of, verify_answer, verify_feasible, verify_order
 from rankstream.models.rankings import DenseModel
 
 pytestmark = pytest.mark.quick
@@ -67,7 +67,7 @@ def test_offers_are_there_once_and_feasible() -> None:
 def test_answers_fit_the_model_and_their_bound(
     monkeypatch: pytest.MonkeyPatch, worths: tuple[float, ...], bound: float, proven: bool, message: str
 ) -> None:
-    monkeypatch.setattr(verification, "values", lambda *_: np.array([1.0, 0.5]))
+    monkeypatch.setattr(offer_values, "values", lambda *_: np.array([1.0, 0.5]))
     both = problem()
     both.is_feasible = lambda _: True
 
@@ -81,7 +81,7 @@ def test_runners_up_are_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     both = problem()
     both.is_feasible = lambda _: True
     for second, message in ((1.0 + 3e-6, ""), (1.0 + 5e-6, "a runner-up is worth more")):
-        monkeypatch.setattr(verification, "values", lambda *_, second=second: np.array([1.0, second]))
+        monkeypatch.setattr(offer_values, "values", lambda *_, second=second: np.array([1.0, second]))
         expect(partial(verify_answer, both, [TEA, PIE], (1.0, second), 1.0, False, "engine"), message)
 
 

@@ -116,7 +116,7 @@ def test_sections_and_pictures_say_at_which_prices_they_are() -> None:
     assert len(types_section(plain, favourites(plain.substitution(), "no")).sentences) == 1
     from matplotlib.figure import Figure
 
-    from rankstream.cli.pictures import draw_substitution
+    from rankstream.cli.plot import draw_substitution
 
     assert "at usual prices" in plots.segments(model, Figure().subplots()).get_title()
     assert "at usual prices" not in plots.segments(plain, Figure().subplots()).get_title()

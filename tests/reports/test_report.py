@@ -23,7 +23,7 @@ from rankstream.decide.decision import Units
 from rankstream.decide.intervals import MIN_REPLICATES, REPLICATES
 from rankstream.estimation.intervals import Share
 from rankstream.models.answers import Substitution
-from rankstream.reports import overview
+from rankstream.reports import findings
 from rankstream.reports.blocks import Chart, Section, TableBlock, static
 from rankstream.reports.make import Report, report
 from rankstream.reports.origin import proven
@@ -318,7 +318,7 @@ def test_advice_adds_drops_swaps_and_reprices() -> None:
     words = set()
     for present in ranked_offers(model, {"tea": 1.0, "pie": 1.0}, {}):
         found = best_offer(model, costs={"tea": 1.0, "pie": 1.0}, present=present[1])
-        section = overview.advice_section(found, Units(currency="EUR"))
+        section = findings.advice_section(found, Units(currency="EUR"))
         for part in section.parts:
             assert isinstance(part, TableBlock)
             assert all(row[2].startswith("+") and row[2].endswith(" EUR") for row in part.rows)
@@ -372,7 +372,7 @@ def test_all_values_of_a_report_are_per_100_customers_in_its_currency() -> None:
 
 def test_a_price_at_which_nobody_buys_is_no_fall() -> None:
     curves: dict[Any, dict[float, Any]] = {"tea": {2.0: 0.0, 3.0: 0.0}, "pie": {4.0: 0.5, 5.0: 0.25}}
-    (sentence,) = overview._prices(curves)
+    (sentence,) = findings._prices(curves)
     assert sentence.startswith("At 5.00 instead of 4.00, pie is bought by 25.0 % instead of 50.0 % of customers")
 
 

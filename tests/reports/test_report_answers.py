@@ -11,7 +11,7 @@ from rankstream import Assortments, ChoiceCounts, RankingModel
 from rankstream.decide.decision import Units
 from rankstream.estimation.intervals import Share
 from rankstream.models.answers import Substitution
-from rankstream.reports import answers, findings, overview
+from rankstream.reports import answers, findings
 from rankstream.reports.answers import Answers
 
 pytestmark = pytest.mark.quick
@@ -164,8 +164,8 @@ def test_a_finding_that_the_data_barely_support_says_so() -> None:
     model: Any = SimpleNamespace(no_choice="no")
     sure = replace(moves, low=np.full((3, 3), 0.1), high=np.ones((3, 3)))
     unsure = replace(moves, low=np.zeros((3, 3)), high=np.ones((3, 3)))
-    assert overview._missing(model, sure)[0].endswith("60.0 % [10.0, 100.0] take pie instead.")
-    assert overview._missing(model, unsure)[0].endswith("take pie instead, which the data barely support.")
+    assert findings._missing(model, sure)[0].endswith("60.0 % [10.0, 100.0] take pie instead.")
+    assert findings._missing(model, unsure)[0].endswith("take pie instead, which the data barely support.")
 
 
 def test_a_best_offer_that_earns_less_once_reduced_says_so() -> None:
@@ -173,10 +173,10 @@ def test_a_best_offer_that_earns_less_once_reduced_says_so() -> None:
         present=("tea",), present_value=1.5, gain=-0.003, gain_interval=(-0.1, 0.094), changes=(), nearness=None
     )
     decision: Any = SimpleNamespace(offer=("tea", "pie"), expected=1.497, interval=None, context=around)
-    first, *_ = overview.advice_section(decision, Units()).sentences
+    first, *_ = findings.advice_section(decision, Units()).sentences
     assert first == "The best offer earns 0.30 less per 100 customers than today's: may be chance [-10.00, 9.40]."
     around.gain, around.gain_interval = 0.25, (0.125, 0.375)
-    first, *_ = overview.advice_section(decision, Units()).sentences
+    first, *_ = findings.advice_section(decision, Units()).sentences
     assert first.startswith("The best offer earns 25.00 more per 100 customers than today's: a clear gain")
 
 

@@ -20,7 +20,7 @@ from rankstream.data.item_changes import ItemMovement
 from rankstream.decide.decision import Units
 from rankstream.estimation.intervals import Share
 from rankstream.models.answers import Substitution
-from rankstream.reports import blocks, findings, origin, overview, sections
+from rankstream.reports import blocks, findings, origin, sections
 
 pytestmark = pytest.mark.quick
 NUMBERS = Path(__file__).with_name("numbers.txt")
@@ -129,15 +129,15 @@ def every_section() -> Iterator[tuple[str, Iterator[str]]]:
     yield "demand for free", lines_of(sections.demand_section(free))
     for name, model in (("with", MODEL), ("without", PLAIN)):
         for ends_known in (False, True):
-            found = overview.findings_section(model, COUNTS, moves(4, ends_known), free, "90 % intervals")
+            found = findings.findings_section(model, COUNTS, moves(4, ends_known), free, "90 % intervals")
             yield f"findings {name} no-choice item, {ends_known}", lines_of(found)
     small: Any = {"tea": {2.0: 0.5, 4.0: 0.475}, "pie": {2.0: 0.5, 4.0: 0.4751}}
     yield (
         "price effects of 5 %",
-        iter(map(numbers_of, [*overview._prices(small), *overview._prices({"pie": small["pie"]})])),
+        iter(map(numbers_of, [*findings._prices(small), *findings._prices({"pie": small["pie"]})])),
     )
-    yield "no choices", lines_of(overview.findings_section(MODEL, rs.ChoiceCounts(OFFERS), moves(4), {}, ""))
-    yield "offers", lines_of(overview.offers_section(COUNTS, 2))
+    yield "no choices", lines_of(findings.findings_section(MODEL, rs.ChoiceCounts(OFFERS), moves(4), {}, ""))
+    yield "offers", lines_of(findings.offers_section(COUNTS, 2))
     yield "drift", lines_of(findings.drift_section(drift()))
     yield "drift without items", lines_of(findings.drift_section(drift(items=(), tested_items=0)))
     spans = [(1.7e9 + 1000.0 * n, 1.7e9 + 1000.0 * n + 500.0) for n in range(3)]
@@ -183,9 +183,9 @@ def some_words() -> Iterator[tuple[str, str]]:
     for size in (40, 41, 60):
         yield f"name of {size}", blocks.brief("".join(chr(97 + n % 26) for n in range(size)))
     for interval in (None, (-0.1, 0.2), (0.0, 0.2), (0.001, 0.009), (0.1, 0.99), (0.5, 1.5)):
-        yield f"sure {interval}", numbers_of(overview._sure(0.1, interval, Units()))
-    yield "differences", overview.differences(("tea @ 3.00", "pie", "a", "b", "c", "d"), ("tea @ 3.50", "no"))
-    yield "brief", overview.differences(("tea @ 3.00", "a", "b", "c", "d"), ("tea @ 3.50", "e"), briefly=True)
+        yield f"sure {interval}", numbers_of(findings._sure(0.1, interval, Units()))
+    yield "differences", findings.differences(("tea @ 3.00", "pie", "a", "b", "c", "d"), ("tea @ 3.50", "no"))
+    yield "brief", findings.differences(("tea @ 3.00", "a", "b", "c", "d"), ("tea @ 3.50", "e"), briefly=True)
     yield "joined", f"{sections.joined(range(12))} / {sections.joined(range(13))} / {sections.joined(range(3), 2)}"
     yield "values", str(blocks.presented({"a": [0.1234567, (1, "x")], "b": None, "c": 0.000004}))
 

@@ -63,7 +63,7 @@ def draw_differences(result: "Comparison", path: Path) -> None:
     """Save a chart of the differences between the models."""
     from rankstream import plots
     from rankstream._core.files import save_picture
-    from rankstream.cli.pictures import new_figure
+    from rankstream.cli.plot import new_figure
 
     figure = new_figure(7, 1.4 + 0.45 * len(result.rows))
     plots.comparison(result, figure.subplots())

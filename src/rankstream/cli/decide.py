@@ -265,7 +265,7 @@ def choices_of(path: Path, model: Any, data: Path | None, reading: ReadingOption
 def progress_watch() -> "Iterator[Watch]":
     """A watch that shows progress after a second, and ends the search at Ctrl-C; a wrong answer is exit code 1."""
     from rankstream._core.watch import Deadline, interrupts
-    from rankstream.decide.verification import WrongAnswerError
+    from rankstream.decide.offer_values import WrongAnswerError
 
     with interrupts() as asked, progress("searching for the best offer") as tell:
         clock = Deadline(QUIET_SECONDS)
@@ -308,7 +308,7 @@ def show(found: Any, as_json: bool, about: dict[str, Any], currency: str = "") -
 def draw(found: "Decision", path: Path) -> None:
     """Value by size, and the offer against its runners-up, as a picture."""
     from rankstream._core.files import save_picture
-    from rankstream.cli.pictures import new_figure
+    from rankstream.cli.plot import new_figure
     from rankstream.plots.fits import runners_up, value_by_size
 
     if found is None:

@@ -11,8 +11,6 @@ from rankstream.models.item_names import find_item
 if TYPE_CHECKING:
     from rankstream._core.types import Label
 
-COLUMNS = ("item", "margin", "price", "unit_cost", "listing_cost", "space")
-
 
 @dataclass(frozen=True)
 class Items:

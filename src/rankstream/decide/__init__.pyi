@@ -10,9 +10,9 @@ from .decision import Units as Units
 from .moves import OfferChange as OfferChange
 from .next import NextOffer as NextOffer
 from .next import next_offer as next_offer
+from .offer_values import WrongAnswerError as WrongAnswerError
 from .offer_values import value as value
 from .safe import SafeOffer as SafeOffer
 from .safe import safe_offer as safe_offer
-from .verification import WrongAnswerError as WrongAnswerError
 
 __all__: list[str]

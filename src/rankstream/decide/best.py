@@ -11,7 +11,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.context import context_of
 from rankstream.decide.decision import Decision, RunnerUp
 from rankstream.decide.engines.selection import EngineAnswer, solve
-from rankstream.decide.problem.margins import Numbers
+from rankstream.decide.problem.items import Numbers
 from rankstream.decide.problem.offers import Constraints, OfferProblem, constrained, make_problem
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.readers.account import Account, Exposure
 from rankstream.decide.intervals import bootstrap_of
-from rankstream.decide.problem.item_names import names_of
-from rankstream.decide.problem.margins import Numbers, margin_vector
+from rankstream.decide.problem.items import Numbers, margin_vector, names_of
 from rankstream.estimation.intervals import Bootstrap
 
 

@@ -16,10 +16,9 @@ from rankstream.data.observations import contradiction, observed
 from rankstream.decide.best import decide
 from rankstream.decide.decision import Decision
 from rankstream.decide.engines.tables import most_decided, scan, table_of
-from rankstream.decide.offer_values import values
-from rankstream.decide.problem.margins import Numbers
+from rankstream.decide.offer_values import tolerance_of, values, verify_feasible, verify_order
+from rankstream.decide.problem.items import Numbers
 from rankstream.decide.problem.offers import Constraints, OfferProblem, constrained, make_problem, some_offer
-from rankstream.decide.verification import tolerance_of, verify_feasible, verify_order
 from rankstream.estimation.methods import Method, make
 from rankstream.estimation.task import Task
 from rankstream.models.entropy.ensemble import Stack, fit_quick_stack

@@ -18,7 +18,7 @@ from rankstream.decide.intervals import MIN_REPLICATES, PART_FOR_REFITS, REPLICA
 from rankstream.estimation.intervals import Bootstrap
 from rankstream.models.files import method_of
 from rankstream.models.fit_warnings import fit_warnings, interval_words
-from rankstream.reports import findings, overview, sections
+from rankstream.reports import findings, sections
 from rankstream.reports.answers import Answers
 from rankstream.reports.blocks import Section, TableBlock, render
 from rankstream.reports.origin import period_of, proven
@@ -126,8 +126,8 @@ def report(
     made = [
         Section("advice", "What to do", (*warnings, NO_MARGINS))
         if decision is None
-        else overview.advice_section(decision, units, tuple(warnings)),
-        overview.findings_section(model, choices, answers.moves, curves, interval_words(model.about)),
+        else findings.advice_section(decision, units, tuple(warnings)),
+        findings.findings_section(model, choices, answers.moves, curves, interval_words(model.about)),
         Section("drift", "What changed over time", (reason,))
         if drift is None or reading is None
         else findings.drift_section(drift, reading.slices or (), reading.slice_times or (), nothing=model.no_choice),
@@ -140,7 +140,7 @@ def report(
         made.append(findings.offer_section(decision, units))
     made.append(sections.fit_section(model, choices, proven(model, answers.origin)))
     made += [] if reading is None else [findings.read_section(reading)]
-    made.append(overview.offers_section(choices, MAX_OFFERS))
+    made.append(findings.offers_section(choices, MAX_OFFERS))
     content = {
         "warnings": warnings,
         "drift": None if drift is None else drift.to_json(),

@@ -13,8 +13,7 @@ import numpy as np
 from rankstream._core.types import Codes, Vec
 from rankstream.data.readers.ballots import ballot_of
 from rankstream.data.readers.formats import Layout
-from rankstream.data.readers.groups import Records, Split
-from rankstream.data.readers.long import names_items
+from rankstream.data.readers.groups import Records, Split, names_items
 from rankstream.data.readers.prices import PricedChoices, in_both_ways
 from rankstream.data.readers.problems import BadRecordError, Problems
 from rankstream.data.readers.records import Choices, own_contents, weight_of

@@ -9,9 +9,9 @@ from rankstream._core.types import Bytes, Codes, Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.decide.engines import branch_kernels as kernels
 from rankstream.decide.engines import list_kernels, table_kernels
-from rankstream.decide.engines.cells import best_cells
 from rankstream.decide.engines.list_kernels import WishLists
 from rankstream.decide.engines.lists import Found, Lists, climb, local_search
+from rankstream.decide.engines.tables import best_cells
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import FREE, IN, OUT, Rows
 

@@ -10,13 +10,11 @@ from rankstream._core.types import Mask
 from rankstream._core.watch import Deadline, Watch, process_seconds, seconds_left, until
 from rankstream.decide.engines import logit
 from rankstream.decide.engines.branch import Branching
-from rankstream.decide.engines.cells import Cells
 from rankstream.decide.engines.lists import Lists, make_lists
-from rankstream.decide.engines.tables import predicted_seconds, scan, table_of
+from rankstream.decide.engines.tables import Cells, predicted_seconds, scan, table_of
 from rankstream.decide.moves import improve
-from rankstream.decide.offer_values import values
+from rankstream.decide.offer_values import values, verify_answer
 from rankstream.decide.problem.offers import OfferProblem
-from rankstream.decide.verification import verify_answer
 from rankstream.models.rankings import DenseModel, RankingModel
 
 QUICK_SECONDS = 0.2

@@ -11,8 +11,7 @@ import numpy as np
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Bytes, Codes, Label, Mask, Vec
 from rankstream.data.prices import PriceLevels
-from rankstream.decide.problem.item_names import ItemNames, names_of
-from rankstream.decide.problem.margins import Numbers, margin_vector, number_vector
+from rankstream.decide.problem.items import ItemNames, Numbers, margin_vector, names_of, number_vector
 from rankstream.decide.problem.rules import FREE, IN, OUT, LimitRow, Rows, Rules, make_rows
 from rankstream.models.entropy.model import EntropyModel
 

@@ -16,9 +16,8 @@ from rankstream.estimation.misfit import noise_distance
 from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.reports.answers import MAX_SUBSTITUTED_ITEMS, Answers
 from rankstream.reports.blocks import Chart, Section, TableBlock, label, render
-from rankstream.reports.findings import drift_section
+from rankstream.reports.findings import drift_section, findings_section, offers_section
 from rankstream.reports.make import report
-from rankstream.reports.overview import findings_section, offers_section
 from rankstream.reports.sections import demand_section, fit_section, substitution_section, types_section
 from rankstream.service.limits import RefusedError
 from rankstream.service.processes.questions import Answerer, counted, drift_of, period_ends

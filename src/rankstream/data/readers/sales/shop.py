@@ -24,11 +24,13 @@ from rankstream.data.readers.sales.availability import (
     StateOffers,
     Sum,
     Timeline,
+    date_sell_outs,
     form_of,
     items_of,
     price_changes,
     stock_changes,
     timeline_of,
+    uncertain_counts,
 )
 from rankstream.data.readers.sales.join import (
     CHOICES,
@@ -40,7 +42,6 @@ from rankstream.data.readers.sales.join import (
     left_without,
     visit_periods,
 )
-from rankstream.data.readers.sales.sell_outs import date_sell_outs, uncertain_counts
 from rankstream.data.readers.sales.tables import FOREVER, ROLES, SECOND, Codes, SalesTable, check_zone, open_table
 from rankstream.data.readers.sources.database import own_database
 from rankstream.data.readers.tallies import Tallies
