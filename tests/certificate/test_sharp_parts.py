@@ -164,10 +164,6 @@ def test_entropies_are_as_wide_as_their_simplices() -> None:
     form = distances.make("max-difference", OFFERS)
     assert form.width == pytest.approx(float(np.log(sizes).sum()))
     assert form.grad_bound == pytest.approx(sqrt(OFFERS.n_offers))
-    plain = distances.MaxDifference(OFFERS, kind="euclidean")
-    assert plain.width == pytest.approx(0.5 * float((1.0 - 1.0 / sizes).sum()))  # from the middle to a corner
-    assert plain.largest_potential == pytest.approx(0.5 * OFFERS.n_offers)
-    assert plain.mirror_bound == pytest.approx(sqrt(OFFERS.n_offers))
     assert distances.make("linf", OFFERS).width == pytest.approx(log(2 * OFFERS.n_coordinates))
 
 

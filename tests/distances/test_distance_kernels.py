@@ -44,10 +44,7 @@ def test_proxes_are_the_same_however_high_the_scores(
     if shift < 1e20:  # beyond, rounding takes all differences
         softmax = MaxDifference(offers).prox(-scores - shift)
         np.testing.assert_allclose(softmax, naive.softmax_by_offer(offers, scores), atol=room)
-        nearest = MaxDifference(offers, kind="euclidean").prox(-scores - shift)
-        np.testing.assert_allclose(nearest, naive.project_onto_simplices(offers, scores), atol=room)
-    for kind in ("entropy", "euclidean"):
-        assert np.isfinite(MaxDifference(offers, kind=kind).prox(-scores - shift)).all()
+    assert np.isfinite(MaxDifference(offers).prox(-scores - shift)).all()
 
 
 def entrance(kernel: Callable[..., Any]) -> Callable[..., Any]:

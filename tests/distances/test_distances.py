@@ -22,7 +22,7 @@ NORMS = ["l1", "l1.1", "l1.5", "l2", "l3", "l10", "linf"]
 
 EVERY_DISTANCE = sorted(
     [f"{name} {smoothing}" for name in [*NORMS, "max-difference"] for smoothing in (0.0, 0.05, 1.5)]
-    + ["euclidean 0.0", "euclidean 0.05", "squared-l2", "squared-l4", "kl", "kl 1e-06"]
+    + ["squared-l2", "squared-l4", "kl", "kl 1e-06"]
 )
 FOR_ANY_DATA = [title for title in EVERY_DISTANCE if title != "kl"]  # whose floor is too high for rare choices
 
@@ -30,8 +30,6 @@ FOR_ANY_DATA = [title for title in EVERY_DISTANCE if title != "kl"]  # whose flo
 def make_distance(title: str, offers: Assortments, weights: tuple[float, ...] | None = None) -> Distance:
     """One of all kinds of distances in the library, plain or smoothed."""
     name, _, setting = title.partition(" ")
-    if name == "euclidean":
-        return MaxDifference(offers, float(setting), weights, "euclidean")
     if name == "kl" and setting:
         return KL(offers, weights, floor=float(setting))
     return distances.make(name, offers, float(setting or 0.0), weights)
@@ -109,11 +107,9 @@ def test_projection_onto_power_balls_against_scipy() -> None:
 
 
 @given(strategies.assortments(), st.integers(0, 2**32 - 1))
-def test_projection_onto_simplices_and_softmax_equal_their_twins(offers: Assortments, seed: int) -> None:
+def test_softmax_equals_its_twin(offers: Assortments, seed: int) -> None:
     point = np.random.default_rng(seed).normal(size=offers.n_coordinates)
-    euclidean, entropic = MaxDifference(offers, kind="euclidean"), MaxDifference(offers)
-    assert euclidean.prox(-point) == pytest.approx(naive.project_onto_simplices(offers, point), abs=1e-9)
-    assert entropic.prox(-point) == pytest.approx(naive.softmax_by_offer(offers, point))
+    assert MaxDifference(offers).prox(-point) == pytest.approx(naive.softmax_by_offer(offers, point))
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -256,8 +252,6 @@ def test_bad_settings_are_refused() -> None:
         LowNorm(OFFERS, q=2.5)
     with pytest.raises(ValueError, match="HighNorm is for 2 <= q"):
         HighNorm(OFFERS, q=1.5)
-    with pytest.raises(ValueError, match="Unknown potential 'odd'"):
-        MaxDifference(OFFERS, kind="odd")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="A weight is -1"):
         KL(OFFERS, weights=(1.0, 1.0, 1.0, -1.0))
     with pytest.raises(ValueError, match="Unknown kind of weights 'odd'"):

@@ -108,19 +108,6 @@ def probabilities(assortments: Assortments, rankings: list[tuple[object, ...]], 
     return total
 
 
-def project_onto_simplices(assortments: Assortments, point: Vec) -> Vec:
-    """Bisection for the level on every offer."""
-    out = []
-    for start, stop in zip(assortments.indptr[:-1], assortments.indptr[1:], strict=True):
-        part = point[start:stop]
-        low, high = part.min() - 1.0, part.max()
-        for _ in range(100):
-            level = 0.5 * (low + high)
-            low, high = (level, high) if np.maximum(part - level, 0.0).sum() > 1.0 else (low, level)
-        out += np.maximum(part - low, 0.0).tolist()
-    return np.array(out)
-
-
 def softmax_by_offer(assortments: Assortments, scores: Vec) -> Vec:
     out = []
     for start, stop in zip(assortments.indptr[:-1], assortments.indptr[1:], strict=True):

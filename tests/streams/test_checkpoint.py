@@ -19,6 +19,7 @@ from rankstream.oracles import SearchOracle
 from rankstream.solver.loop import State
 from rankstream.solver.runs import Run
 from rankstream.streams.files import checkpoint
+from rankstream.streams.files.packing import pack, unpack
 from rankstream.streams.runs.growth import grow
 
 pytestmark = pytest.mark.quick
@@ -182,6 +183,18 @@ def test_parts_of_ones_own_are_handed_over(tmp_path: Path) -> None:
         checkpoint.load(path, learner=rising)
     resumed = checkpoint.load(path, learner=rising, oracle=own.oracle)
     assert resumed.solver == own
+
+
+def test_a_max_difference_of_earlier_versions_had_two_potentials() -> None:
+    """Files up to 0.3 name the potential; the one that is left is built in."""
+    offers = Assortments([("tea", "pie", "no"), ("pie", "no")])
+    solver = Solver(offers, distances.MaxDifference(offers), learners.DualAveraging(), oracles.auto(offers))
+    header, arrays = pack(solver, solver.init(), None)
+    header["distance"]["settings"]["kind"] = "entropy"
+    assert unpack((header, arrays), {})[0].distance == solver.distance
+    header["distance"]["settings"]["kind"] = "euclidean"
+    with pytest.raises(ValueError, match="a MaxDifference with a Euclidean potential, is not built in: pass one"):
+        unpack((header, arrays), {})
 
 
 def test_what_cannot_be_saved_says_so(tmp_path: Path) -> None:

@@ -199,6 +199,28 @@ class Bilinear(Potential):
         """The maximum of <lifted, y> - smoothing * potential(y) over the dual domain."""
 
 
+class NegativeEntropy(Bilinear):
+    """Distances with the potential sum of y log y on simplices."""
+
+    @property
+    def mirror_bound(self) -> float:
+        """Infinite: the logarithm is not bounded on a simplex."""
+        return np.inf
+
+    def potential(self, dual: Vec) -> float:
+        """The sum of y log y."""
+        return float(dual @ np.log(np.maximum(dual, MIN_LOG_ARGUMENT)))
+
+    def mirror(self, dual: Vec) -> Vec:
+        """1 + log y."""
+        logs: Vec = 1.0 + np.log(np.maximum(dual, MIN_LOG_ARGUMENT))
+        return logs
+
+    def image(self, slope: Vec, dual: Vec) -> Vec:
+        """Minus the slope: prox ignores constants, and this avoids logarithms of tiny numbers."""
+        return -slope
+
+
 class HalfSquare(Potential):
     """The potential |y|^2 / 2 on a domain that contains 0: the width is half the squared norm of the longest dual."""
 

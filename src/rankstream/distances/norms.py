@@ -8,9 +8,9 @@ import numpy as np
 from rankstream._core.types import Mask, Vec
 from rankstream.distances import domain_kernels as kernels
 from rankstream.distances.bilinear import (
-    MIN_LOG_ARGUMENT,
     Bilinear,
     EuclideanPotential,
+    NegativeEntropy,
     norm_direction,
     norm_of,
     softmax,
@@ -18,7 +18,7 @@ from rankstream.distances.bilinear import (
 
 
 @dataclass(frozen=True)
-class LInf(Bilinear):
+class LInf(NegativeEntropy):
     """The largest absolute error: B is the stack [I; -I], the dual domain the 2N-simplex with its entropy.
 
     Smoothed, it is smoothing * log(sum of 2 cosh(residual / smoothing)).
@@ -34,32 +34,14 @@ class LInf(Bilinear):
         """1 without weights."""
         return self.diameter(np.inf)
 
-    @property
-    def mirror_bound(self) -> float:
-        """Infinite: the logarithm is not bounded on the simplex."""
-        return np.inf
-
     def start(self) -> Vec:
         """The uniform distribution."""
         size = 2 * self.assortments.n_coordinates
         return np.full(size, 1.0 / size)
 
-    def potential(self, dual: Vec) -> float:
-        """The sum of y log y."""
-        return float(dual @ np.log(np.maximum(dual, MIN_LOG_ARGUMENT)))
-
-    def mirror(self, dual: Vec) -> Vec:
-        """1 + log y."""
-        logs: Vec = 1.0 + np.log(np.maximum(dual, MIN_LOG_ARGUMENT))
-        return logs
-
     def prox(self, slope: Vec) -> Vec:
         """Proportional to exp(-slope)."""
         return softmax(-slope)
-
-    def image(self, slope: Vec, dual: Vec) -> Vec:
-        """Minus the slope: prox ignores constants, and this avoids logarithms of tiny numbers."""
-        return -slope
 
     def lift(self, residual: Vec) -> Vec:
         """The residual and its negative."""

@@ -170,6 +170,8 @@ def _make(described: dict[str, Any], known: tuple[str, ...], module: Any, role: 
     name, settings = described["name"], described["settings"]
     if settings is None or name not in known:
         raise MissingPartError(role, name)
+    if settings.pop("kind", "entropy") != "entropy":  # of MaxDifference before 0.4
+        raise MissingPartError(role, f"{name} with a Euclidean potential")
     weights = {"weights": tuple(settings["weights"])} if settings.get("weights") is not None else {}
     return getattr(module, name)(*about, **{**settings, **weights})
 
