@@ -128,8 +128,22 @@ class L1(EuclideanPotential):
         return float(l1_radii.sum())
 
 
+class PowerNorm(Bilinear):
+    """How far data are apart in the l_q norm."""
+
+    q: float
+
+    def data_norm(self, change: Vec) -> float:
+        """The l_q norm."""
+        return norm_of(change, self.q)
+
+    def data_radius(self, l1_radii: Vec) -> float:
+        """The l_q norm of the largest l_q change of every offer."""
+        return norm_of(l1_radii * 2.0 ** (1.0 / self.q - 1.0), self.q)
+
+
 @dataclass(frozen=True)
-class LowNorm(EuclideanPotential):
+class LowNorm(PowerNorm, EuclideanPotential):
     """The l_q norm for 1 < q < 2: the dual domain is the ball of the l_r norm, r = q / (q - 1) > 2.
 
     Neither the projection nor the smoothed distance has a closed form; the projection is solved to machine precision.
@@ -162,17 +176,9 @@ class LowNorm(EuclideanPotential):
         """The gradient of the norm."""
         return norm_direction(lifted, self.q)
 
-    def data_norm(self, change: Vec) -> float:
-        """The l_q norm."""
-        return norm_of(change, self.q)
-
-    def data_radius(self, l1_radii: Vec) -> float:
-        """The l_q norm of the largest l_q change of every offer."""
-        return norm_of(l1_radii * 2.0 ** (1.0 / self.q - 1.0), self.q)
-
 
 @dataclass(frozen=True)
-class HighNorm(Bilinear):
+class HighNorm(PowerNorm):
     """The l_q norm for 2 <= q < infinity: a ball of the l_r norm, r = q / (q - 1), potential (q - 1) / 2 * |y|_r^2.
 
     Smoothed, it is Huber's function of the norm.
@@ -271,14 +277,6 @@ class HighNorm(Bilinear):
         if norm >= self.radius * curvature:
             return self.radius * norm - 0.5 * curvature * self.radius**2
         return 0.5 * norm * norm / curvature
-
-    def data_norm(self, change: Vec) -> float:
-        """The l_q norm."""
-        return norm_of(change, self.q)
-
-    def data_radius(self, l1_radii: Vec) -> float:
-        """The l_q norm of the largest l_q change of every offer."""
-        return norm_of(l1_radii * 2.0 ** (1.0 / self.q - 1.0), self.q)
 
 
 @dataclass(frozen=True)
