@@ -42,8 +42,7 @@ def test_frames_have_items_for_columns() -> None:
     assert shares.sum(axis=1) == pytest.approx(np.ones(3000))
     assert not shares[frame.to_numpy() == 0].any()
     assert set(model.predict(frame)) <= set(frame.columns)
-    assert model.rankings_[0][0] in frame.columns
-    assert model.weights_.sum() == pytest.approx(1.0)
+    assert model.model_.rankings[0][0] in frame.columns
     assert model.n_rounds_ <= 500
     assert model.certificate_.gap >= 0.0
     assert model.model_.predict(["item 1", "nothing"]).keys() == {"item 1", "nothing"}

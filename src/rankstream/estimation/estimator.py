@@ -26,7 +26,6 @@ from rankstream.estimation.rows import (
     sorted_order,
 )
 from rankstream.estimation.task import Task
-from rankstream.models.rankings import RankingModel
 from rankstream.solver.runs import Run
 from rankstream.streams.entropy_follower import EntropyFollower
 from rankstream.streams.runs.endless import catch_up
@@ -44,9 +43,9 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     ``methods.PrimalDual`` if that is the method, else the defaults. New offers are added. With "auto" and "max-entropy"
     the model is of maximum entropy from 50 choices on; the rounds then provide the lower bound of its certificate.
 
-    Fitted: ``model_``, ``method_`` (the settings that were used), ``rankings_``, ``weights_``, ``certificate_``,
-    ``n_rounds_``, ``converged_``, ``items_`` in the order of the columns of X, ``classes_`` (the same, sorted: the
-    columns of ``predict_proba``), ``counts_``.
+    Fitted: ``model_``, ``method_`` (the settings that were used), ``certificate_``, ``n_rounds_``, ``converged_``,
+    ``items_`` in the order of the columns of X, ``classes_`` (the same, sorted: the columns of ``predict_proba``),
+    ``counts_``.
 
     Parameters
     ----------
@@ -81,7 +80,6 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     _run: Run | None
     _served: EntropyFollower | None = None
     _refit: str | Method
-    _sparse: RankingModel | None
     _bootstrap: Bootstrap | None
 
     def __init__(
@@ -121,31 +119,11 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     def _keep(self, counts: ChoiceCounts, model: Any, items: list[Label]) -> None:
         self.counts_, self._coded_model, self.items_ = counts, model, items
         self.model_ = model.relabel(items)
-        self._sparse, self._bootstrap = None, None
+        self._bootstrap = None
 
     def _seed(self) -> int:
         seed = self.random_state
         return int(seed) if isinstance(seed, int | np.integer) else int(check_random_state(seed).randint(2**31 - 1))
-
-    @property
-    def rankings_(self) -> list[tuple[Label, ...]]:
-        """The rankings of the model, or of ``to_rankings()`` for a dense model."""
-        return self._as_rankings().rankings
-
-    @property
-    def weights_(self) -> Vec:
-        """Their probabilities."""
-        return self._as_rankings().weights
-
-    def _as_rankings(self) -> RankingModel:
-        check_is_fitted(self, "model_")
-        if isinstance(self.model_, RankingModel):
-            return self.model_
-        if not hasattr(self.model_, "to_rankings"):
-            raise AttributeError(f"A {type(self.model_).__name__} has no rankings: fit with another method.")
-        if self._sparse is None:
-            self._sparse = self.model_.to_rankings(seed=self._seed())
-        return self._sparse
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Add choices to those seen before and play up to ``rounds_per_batch`` rounds on all of them.
