@@ -78,10 +78,8 @@ def lost_sales(
         A model fitted to the choices of the account, including no-purchases.
     account : Account
         ``Reading.account`` of ``read_sales`` for the time in question, such as last month (``since``).
-    margins : dict, Series or number
-        What a sale of each item earns.
-    costs : dict, Series or number, optional
-        Instead of margins, for a model with price levels: what a unit costs.
+    margins, costs : dict, Series or number
+        As for ``best_offer``.
     counts : ChoiceCounts or Bootstrap, optional
         The choices that the model was fitted to, for intervals.
     market : optional

@@ -37,14 +37,8 @@ def value(
     offers : list of offers
         The offers to value: items or, with price levels, also ``{"tea": 3.5}``. The no-choice item, if there is one,
         is added to every offer.
-    margins : dict, Series or number
-        What a sale of each item earns; every item needs one. The no-choice item earns 0.
-    costs : dict, Series or number, optional
-        Instead of margins, for a model with price levels: what a sale of each item costs.
-    listing_costs : dict, Series or number, optional
-        What showing an item costs per customer.
-    no_choice : item, optional
-        The no-purchase option, which is always available and earns 0; by default that of the model.
+    margins, costs, listing_costs, no_choice : optional
+        As for ``best_offer``.
 
     Examples
     --------

@@ -14,19 +14,10 @@ from rankstream.streams.live_settings import LiveSettings
 from rankstream.streams.record import MAX_DETECTED_COUNT as LARGEST_COUNT
 from rankstream.streams.record import Record
 
-NAMES = (
-    "half_life",
-    "window",
-    "detect",
-    "threshold",
-    "rounds",
-    "served",
-    "seed",
-    "no_choice",
-    "price_levels",
-    "attributes",
-)
-DEFAULTS: dict[str, Any] = dict.fromkeys(NAMES) | {"detect": False, "served": "max-entropy"}
+DEFAULTS: dict[str, Any] = {
+    "half_life": None, "window": None, "detect": False, "threshold": None, "rounds": None, "served": "max-entropy",
+    "seed": None, "no_choice": None, "price_levels": None, "attributes": None,
+}  # fmt: skip
 OWN = ("no_choice", "price_levels")
 """Settings that ``Live`` does not have, or has under another name: they say how records are read."""
 PROBE = Assortments([("an item", "another")])

@@ -175,11 +175,9 @@ class Solver:
         """Bound, with this confidence, how far the model is from the best one for the true probabilities."""
         return confident_gap(self.certificate(state, counts), self.distance, counts, confidence)
 
-    def snapshot(
-        self, state: State, data: ChoiceCounts | Target | ArrayLike | None = None, truth: ArrayLike | None = None
-    ) -> Snapshot:
+    def snapshot(self, state: State) -> Snapshot:
         """Return the model and its certificate."""
-        return Snapshot(self.model(state), self.certificate(state, data, truth))
+        return Snapshot(self.model(state), self.certificate(state))
 
 
 def make_solver(

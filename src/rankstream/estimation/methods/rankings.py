@@ -143,12 +143,8 @@ class Nearest:
         The certified gap at which the fit ends, in the units of the distance.
     max_rankings : int, optional
         The most rankings to keep, those that lose least; the certificate is that of the smaller model.
-    oracle : Oracle, optional
-        What finds the cheapest ranking; without it ``oracles.auto`` chooses.
-    ties : "random", "first" or "last"
-        Which of the rankings that choose alike from all offers is kept.
-    max_rounds : int
-        How often the oracle is asked at most.
+    oracle, ties, max_rounds : optional
+        As for ``PrimalDual``.
     """
 
     name: ClassVar[str] = "nearest"

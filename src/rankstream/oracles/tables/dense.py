@@ -36,12 +36,8 @@ class DenseOracle(TableOracle):
 
     Parameters
     ----------
-    assortments : Assortments
-        The offers.
-    ties : "random", "first" or "last"
-        Which of the cheapest rankings to return (see ``TieRule``).
-    seed : int
-        Seed of random ties.
+    assortments, ties, seed : as for ``SearchOracle``
+        The offers, which of the cheapest rankings to return, and the seed of random ties.
     memory : float
         Maximum number of bytes; the table takes 8 * 2**bits.
     precision : "double" or "single"
