@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from rich.cells import cell_len
 
-from rankstream._core.watch import Progress
+from rankstream._core.watch import Progress, during
 
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that a terminal interprets (escape sequences, new lines, text direction) or cannot show."""
@@ -73,15 +73,9 @@ class Headed:
 _HEADED: ContextVar[Headed | None] = ContextVar("headed", default=None)
 
 
-@contextmanager
-def headed(title: str) -> Iterator[Headed]:
+def headed(title: str) -> AbstractContextManager[Headed]:
     """Print the output of the block below a title."""
-    heading = Headed(title)
-    token = _HEADED.set(heading)
-    try:
-        yield heading
-    finally:
-        _HEADED.reset(token)
+    return during(_HEADED, Headed(title))
 
 
 def print_plain(text: str) -> None:

@@ -4,10 +4,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic, process_time, thread_time
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Progress(Protocol):
@@ -76,7 +79,11 @@ class CompileTime(threading.local):
 
     def notify(self, event: Any) -> None:
         """Handle an event of ``numba.core.event.Listener``; compilations can be nested."""
-        if event.is_start:
+        self.count(event.is_start)
+
+    def count(self, is_start: bool) -> None:
+        """Count from a start until the end that belongs to it."""
+        if is_start:
             self.began = self.began if self.depth else thread_time()
             self.depth += 1
         elif self.depth:
@@ -136,6 +143,16 @@ class Deadline:
             return 0.0
         passed, waited = self.clock() - self.start, monotonic() - self.wall_start
         return min(share * self.seconds - passed, share * self.timeout - waited, seconds_left(self.watch, share))
+
+
+@contextmanager
+def during(variable: "ContextVar[Any]", value: T) -> Iterator[T]:
+    """Give a context variable this value within a ``with`` block."""
+    token = variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.reset(token)
 
 
 @contextmanager

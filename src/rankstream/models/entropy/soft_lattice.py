@@ -1,7 +1,6 @@
 """Exact expectations over tilted rankings: the dynamic program of the maximum-entropy model."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from copy import copy
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 
 from rankstream._core.threads import Crew, crew
 from rankstream._core.types import Bits, Codes, Vec
+from rankstream._core.watch import during
 from rankstream.data.assortments import Assortments
 from rankstream.models.entropy import soft_kernels as kernels
 from rankstream.models.entropy.draw_kernels import draw_chains, draw_classes
@@ -209,14 +209,9 @@ MAX_SHARED_PROGRAMS = 2
 _SHARED: "ContextVar[dict[Any, SoftLattice] | None]" = ContextVar("_SHARED", default=None)
 
 
-@contextmanager
-def shared_programs() -> Iterator[None]:
+def shared_programs() -> AbstractContextManager[Any]:
     """Build the program of the same offers once for all priors in this block: building takes longer than running."""
-    token = _SHARED.set({} if _SHARED.get() is None else _SHARED.get())
-    try:
-        yield
-    finally:
-        _SHARED.reset(token)
+    return during(_SHARED, {} if _SHARED.get() is None else _SHARED.get())
 
 
 def program_of(assortments: Assortments, prior: RankingLaw, most_states: int = MAX_STATES) -> SoftLattice:

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from secrets import token_hex
@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rankstream._core.files import whole_file
+from rankstream._core.watch import during
 from rankstream.data.readers.sources.lines import RawRow
 
 if TYPE_CHECKING:
@@ -25,14 +26,9 @@ _THREADS: ContextVar[int | None] = ContextVar("threads", default=None)
 _DATABASES: dict[tuple[int, int | None], Connection] = {}
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> AbstractContextManager[int]:
     """Limit DuckDB to one thread within a ``with`` block, for use in one of several processes."""
-    before = _THREADS.set(1)
-    try:
-        yield
-    finally:
-        _THREADS.reset(before)
+    return during(_THREADS, 1)
 
 
 def own_database(memory: str | None = None) -> Connection:
