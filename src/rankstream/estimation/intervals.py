@@ -12,7 +12,6 @@ import numpy as np
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Label, Vec
-from rankstream._core.watch import Watch
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
@@ -24,6 +23,7 @@ from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.models.entropy.soft_lattice import shared_programs
+from rankstream.models.entropy.trust import Curvature
 from rankstream.models.fit_warnings import interval_words
 from rankstream.models.prices import (
     Elasticities,
@@ -113,12 +113,12 @@ class Bootstrap:
             task = Task(data.assortments, data, seed)
             self.counts, self.method = data, make(method) or pick(task)
             refit: Callable[[ChoiceCounts, int], ChoiceModel] = partial(_refit, self.method)
+            dense: EntropyFit | None = None
             if isinstance(self.method, MaxEntropy):
-                first = first or _saved(model, self.method, data)
-                refit = _Dense(self.method, data, seed, partial(_first, watch, replicates), first)
-            self.model: ChoiceModel = model or (
-                refit.first.model if isinstance(refit, _Dense) else self.method.model(task)
-            )
+                dense = first or _saved(model, self.method, data)
+                dense = dense or self.method.entropy_fit(replace(task, watch=partial(_first, watch, replicates)))
+                refit = partial(_refit_dense, self.method, dense, dense.curvature(data, seed), seed)
+            self.model: ChoiceModel = model or (self.method.model(task) if dense is None else dense.model)
             shares = self.model.probabilities(data.assortments)
             self.models: list[ChoiceModel] = []
             self.misfit = Misfit()
@@ -126,8 +126,8 @@ class Bootstrap:
                 self.models.append(refit(resample(data, shares, random, drawn), seed + 1 + number))
                 if watch is not None and watch(number + 1, replicates) and number:
                     break
-            if isinstance(refit, _Dense) and refit.first.stack is not None:
-                self.misfit = measure_misfit(data, *self.spread(data.assortments), refit.first.stack.misfit, drawn)
+            if dense is not None and dense.stack is not None:
+                self.misfit = measure_misfit(data, *self.spread(data.assortments), dense.stack.misfit, drawn)
 
     def with_items(self, items: Any, seed: int = 0) -> "Bootstrap":
         """Return the bootstrap of ``model.with_items(items)``, with attributes of items that were never offered.
@@ -345,23 +345,15 @@ def _saved(model: ChoiceModel | None, method: MaxEntropy, data: ChoiceCounts) ->
     return fit if fit is not None and fit.model.items == data.assortments.items else None
 
 
-class _Dense:
-    """Refits by maximum entropy: the guides are fitted anew, their weights and the trust are those of the first fit."""
-
-    def __init__(
-        self, method: MaxEntropy, counts: ChoiceCounts, seed: int, watch: Watch, first: EntropyFit | None
-    ) -> None:
-        self.method, self.seed = method, seed
-        self.first = first or method.entropy_fit(Task(counts.assortments, counts, seed, watch))
-        self.curvature = self.first.curvature(counts, seed)
-
-    def __call__(self, counts: ChoiceCounts, _: int) -> ChoiceModel:
-        first = self.first
-        prior: Any = self.method.prior if first.stack is None else first.stack.refit(counts, self.seed)
-        refit = fit_max_entropy(
-            counts, prior, trust=first.trust, start=first, curvature=self.curvature, seed=self.seed,
-            tolerance=max(GAP, self.method.tolerance_nats), max_rounds=self.method.max_rounds,
-        )  # fmt: skip
-        if isinstance(refit.model, EntropyModel):
-            refit.model.remember(refit.fitted)
-        return refit.model
+def _refit_dense(
+    method: MaxEntropy, first: EntropyFit, curvature: Curvature | None, seed: int, counts: ChoiceCounts, _: int
+) -> ChoiceModel:
+    """Refit by maximum entropy: the guides are fitted anew, their weights and the trust are those of the first fit."""
+    prior: Any = method.prior if first.stack is None else first.stack.refit(counts, seed)
+    refit = fit_max_entropy(
+        counts, prior, trust=first.trust, start=first, curvature=curvature, seed=seed,
+        tolerance=max(GAP, method.tolerance_nats), max_rounds=method.max_rounds,
+    )  # fmt: skip
+    if isinstance(refit.model, EntropyModel):
+        refit.model.remember(refit.fitted)
+    return refit.model
