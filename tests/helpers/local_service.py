@@ -94,7 +94,7 @@ class Shop:
         learner = LogLearner(self.folder, refreshed)
         limit = time.monotonic() + LONG
         try:
-            while learner.step(at_once=True) or learner.is_refreshing:
+            while learner.step(at_once=True) or learner._refreshing is not None:
                 assert time.monotonic() < limit
         finally:
             learner.close()

@@ -81,7 +81,7 @@ def test_the_best_predictor_is_made_in_the_background(tmp_path: Path) -> None:
 
         one = LogLearner(tmp_path, slow)
         one.step(at_once=True)
-        assert one.is_refreshing
+        assert one._refreshing is not None
         assert opened.get("/cafe/certificate").json()["model"]["kind"] == "sparse"
         opened.send("cafe", [TEA] * 3)
         one.step(at_once=True)  # learning does not wait
@@ -167,7 +167,7 @@ def test_a_refresh_that_fails_is_made_again_with_the_next_choices(tmp_path: Path
         one.step(at_once=True)
         wait_for(lambda: one._refreshing is None or one._refreshing[2].done())
         one.step(at_once=True)
-        assert (len(asked), one.is_refreshing) == (1, False)
+        assert (len(asked), one._refreshing) == (1, None)
         opened.send("cafe", [TEA])
         one.step(at_once=True)
         wait_for(lambda: len(asked) == 2)

@@ -171,7 +171,7 @@ def test_old_models_go_before_better_ones(tmp_path: Path, monkeypatch: pytest.Mo
 
     def settled() -> bool:
         one.step(at_once=True)
-        return not one.is_refreshing
+        return one._refreshing is None
 
     with shop(tmp_path) as opened:
         go_on.set()

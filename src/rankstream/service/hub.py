@@ -129,7 +129,8 @@ class Service:
     async def check_ready(self) -> None:
         """Raise a RefusedError unless choices can be written and all markets are being learned."""
         self.check_log()
-        if not self.from_log(self._is_learned):
+        shared = self.reading.is_shared
+        if not (self.from_log(lambda: learners_alive(self.reading)) if shared else self.supervisor.is_alive):
             raise RefusedError(503, "The learner is not running: try again in a moment.", Retry_After="1")
         if self._probe is None or (time.monotonic() - self._probed >= PROBE_SECONDS and self._probe.done()):
             self._probe, self._probed = self.writer.submit(probe), time.monotonic()
@@ -141,9 +142,6 @@ class Service:
             raise self.writer.failure
         if self.published.any_problem():
             raise RefusedError(503, "A market cannot be learned: see /metrics, or the page of each market.")
-
-    def _is_learned(self) -> bool:
-        return bool(learners_alive(self.reading)) if self.reading.is_shared else self.supervisor.is_alive
 
     @property
     def uploads(self) -> Path:

@@ -286,11 +286,6 @@ class LogLearner:
             if self.markets.pop(market).learning.due:
                 self._owed[market] = None
 
-    @property
-    def is_refreshing(self) -> bool:
-        """Whether a model is being refreshed in another process."""
-        return self._refreshing is not None
-
 
 def problem_of(error: Exception) -> str:
     """Return a message about a market that cannot be learned, with a remedy.
