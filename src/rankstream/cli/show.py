@@ -47,7 +47,9 @@ def show(
         raise ValueError("The model has only one item: there is nothing to show.")
     if sell_outs:
         rows = sold_out(loaded, data, reading)
-        print_answer(as_json, {"sell_outs": rows}, sell_out_table(rows))
+        lines = [("store", "item", *ENDS), *([str(cell) for cell in row.values()] for row in rows)]
+        text = "\n".join([*aligned(lines), "90 % of sell-outs are expected between earliest and latest."])
+        print_answer(as_json, {"sell_outs": rows}, text)
         return
     content = describe_model(loaded, top, refitted(loaded, data, reading, replicates, seed))
     print_answer(as_json, content, as_text(content, data is None))
@@ -65,12 +67,6 @@ def sold_out(model: "Model", data: Path | None, reading: ReadingOptions) -> list
         {"store": one.place, "item": one.item} | {name: as_time(time) for name, time in zip(ENDS, one[2:], strict=True)}
         for one in found
     ]
-
-
-def sell_out_table(rows: list[dict[str, Any]]) -> str:
-    """Return a line for each time that an item sold out between two snapshots."""
-    lines = [("store", "item", *ENDS), *([str(cell) for cell in row.values()] for row in rows)]
-    return "\n".join([*aligned(lines), "90 % of sell-outs are expected between earliest and latest."])
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -86,9 +86,10 @@ class RangeSearch:
             added = 0
             for trial in ((1.0 - mix) * dual + mix * best_dual, dual):
                 rankings, bound = self._find_columns(trial)
+                costs, vertex = self.costs(dual), self.columns.assortments.vertex
                 if bound > score:
                     best_dual, score, best_bound = trial, bound, max(bound, best_bound)
-                added = self.add(self._paying(rankings, dual, worth))
+                added = self.add([r for r in rankings if float(costs @ vertex(r)) < worth - FEASIBILITY_TOLERANCE])
                 if added:
                     break
             best = Optimum(best.weights, best.value, best_bound)
@@ -114,11 +115,6 @@ class RangeSearch:
         if self.radius is not None:
             return answer.rankings, slack - self.radius * width
         return answer.rankings, slack / width if width > 0.0 else 0.0
-
-    def _paying(self, rankings: Codes, dual: Vec, worth: float) -> list[Codes]:
-        """The rankings that improve on the master's solution."""
-        costs, vertex = self.costs(dual), self.columns.assortments.vertex
-        return [ranking for ranking in rankings if float(costs @ vertex(ranking)) < worth - FEASIBILITY_TOLERANCE]
 
     def _value(self, weights: Vec) -> float:
         point = weights @ self.columns.vertices

@@ -173,18 +173,16 @@ def items_of(name: str, columns: Sequence[str], wanted: object, taken: set[str])
         codes = {str(column): str(code) for column, code in wanted.items()}
     else:
         listed = (wanted,) if isinstance(wanted, str) else tuple(wanted) if isinstance(wanted, Sequence) else ()
-        codes = dict(_coded(str(column), columns) for column in listed)
+        codes = {}
+        for words in map(str, listed):
+            column, colon, code = words.rpartition(":")
+            codes |= {column: code} if colon and words not in columns else {words: item_name(words)}
     for column in codes:
         if column not in columns:
             raise ValueError(
                 f"{name} has no column {shown(column)} for an item (it has {listed_names(columns)}): use one of these."
             )
     return codes
-
-
-def _coded(words: str, columns: Sequence[str]) -> tuple[str, str]:
-    column, colon, code = words.rpartition(":")
-    return (column, code) if colon and words not in columns else (words, item_name(words))
 
 
 def item_name(column: str) -> str:

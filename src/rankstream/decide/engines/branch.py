@@ -125,7 +125,8 @@ class Branching:
             if not node.codes.size or slots <= 0:
                 self._keep((node.state == IN).astype(np.int8))
                 return
-            if node.codes.size <= MAX_TABLE_ITEMS and self._table_pays(node, steps):
+            size = node.codes.size  # a table of all offers pays if it has no more terms than the next steps
+            if size <= MAX_TABLE_ITEMS and 2**size * (size + 8) <= TABLE_TERMS_PER_STEP * steps * node.lists.item.size:
                 self._try_all(node)
                 return
             limits = self._limits(node, slots)
@@ -192,10 +193,6 @@ class Branching:
         )
         constant = node.constant + done - float(self.charge[entered].sum())
         return Node(state, codes, lists, price[:size], constant, node.bound)
-
-    def _table_pays(self, node: Node, steps: int) -> bool:
-        """Whether a table of all offers takes no longer than the next steps, by their numbers of terms."""
-        return bool(2**node.codes.size * (node.codes.size + 8) <= TABLE_TERMS_PER_STEP * steps * node.lists.item.size)
 
     def _try_all(self, node: Node) -> None:
         """Find the best offers of a part from a table of all its offers."""

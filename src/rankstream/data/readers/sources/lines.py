@@ -213,11 +213,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return unique if len(unique) == len(pairs) else Twice(unique)
 
 
-def _whole(digits: str) -> int | str:
-    return int(digits) if len(digits) < MAX_INTEGER_DIGITS else digits
-
-
-DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole)
+DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=lambda digits: int(digits) if len(digits) < MAX_INTEGER_DIGITS else digits
+)
 loads = DECODER.decode
 """Parse JSON; huge integers stay text, and an object with a repeated key is a ``Twice``."""
 
