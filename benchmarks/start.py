@@ -13,7 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
 import rankstream as rs
+from rankstream.models.entropy.model import EntropyModel
+from rankstream.models.entropy.ranking_laws import plackett_luce
 
 IMPORT = "import rankstream"
 FIT = """
@@ -95,6 +99,15 @@ def service(folder: Path) -> None:
         server.terminate()
 
 
+def save_large(path: Path) -> Path:
+    """Write a maximum-entropy model whose program is too large to be run as Python: 40 classes, 40 offers, no fit."""
+    market, random = rs.simulate.market(1, n_items=15, n_offers=40), np.random.default_rng(0)
+    offers = market.assortments
+    law = plackett_luce(offers.items, random.exponential(size=(40, offers.n_items)), np.full(40, 1 / 40))
+    EntropyModel(law, offers, 0.1 * random.normal(size=offers.n_coordinates)).save(path)
+    return path
+
+
 def main() -> None:
     """Print one line per kind of start."""
     with tempfile.TemporaryDirectory() as cache:
@@ -107,6 +120,7 @@ def main() -> None:
         sparse, dense = Path(cache) / "sparse.json", Path(cache) / "dense.json"
         rs.estimate(market.assortments, market.frequencies(), method="primal-dual").model.save(sparse)
         rs.estimate(market.assortments, market.frequencies(), method="max-entropy").model.save(dense)
+        large = save_large(Path(cache) / "large.json")
         items = Path(cache) / "items.csv"
         items.write_text("item,margin\n" + "".join(f"{item},1\n" for item in market.truth.items[:-1]), encoding="utf-8")
         offer = ";".join(map(str, market.assortments.offers[0]))
@@ -115,6 +129,7 @@ def main() -> None:
         for name, words in (
             ("predict, rankings", ["predict", str(sparse), "--offer", offer]),
             ("predict, max-entropy", ["predict", str(dense), "--offer", offer]),
+            ("predict, 16 items", ["predict", str(large), "--offer", "item 1;item 2;nothing"]),
             ("decide, rankings", ["decide", str(sparse), "--margins", str(items)]),
             ("show, rankings", ["show", str(sparse)]),
             ("show, max-entropy", ["show", str(dense)]),

@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -5,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import rankstream as rs
 from rankstream import RankingModel
 from shell import run
 
@@ -48,12 +50,18 @@ def test_help_names_the_commands(tmp_path: Path) -> None:
     assert "decide" in done.stdout
 
 
-def modules_of(*words: str, cwd: Path) -> set[str]:
-    """The modules that a command has loaded when it ends."""
+def output_and_modules(*words: str, cwd: Path) -> tuple[str, set[str]]:
+    """What a command prints, and the modules that it has loaded when it ends."""
     code = "import atexit, sys; atexit.register(lambda: print(*sys.modules))\n"
     code += f"from rankstream.cli import main; main({list(words)!r})"
     done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=True)
-    return set(done.stdout.splitlines()[-1].split())
+    printed, _, modules = done.stdout.rstrip().rpartition("\n")
+    return printed, set(modules.split())
+
+
+def modules_of(*words: str, cwd: Path) -> set[str]:
+    """The modules that a command has loaded when it ends."""
+    return output_and_modules(*words, cwd=cwd)[1]
 
 
 def loaded(*words: str, cwd: Path) -> set[str]:
@@ -69,6 +77,19 @@ def test_a_decision_loads_what_it_needs(tmp_path: Path) -> None:
     ours = sorted(name for name in found if name.split(".")[0] == "rankstream")
     assert len(ours) < 80, ours
     assert not {"matplotlib", "duckdb", "sklearn", "highspy"} & found
+
+
+@pytest.mark.parametrize("number", [1, 200])
+def test_one_small_question_to_maximum_entropy_needs_no_compiled_code(number: int, tmp_path: Path) -> None:
+    market = rs.simulate.market(0)
+    model = rs.estimate(market.assortments, market.frequencies(), method="max-entropy").model
+    model.save(tmp_path / "model.json")
+    offer = ["item 1", "item 4", "item 6", "item 7", "nothing"]
+    printed, modules = output_and_modules(
+        "predict", "model.json", *number * ["--offer", ";".join(offer)], "--json", cwd=tmp_path
+    )
+    assert ("numba" in modules) == (number > 1)  # more questions pay for loading it
+    assert json.loads(printed)[0]["shares"] == pytest.approx(model.predict(offer), abs=1e-12)
 
 
 HEAVY = {"numpy", "scipy", "numba", "duckdb", "matplotlib", "sklearn", "highspy", "joblib", "pandas"}

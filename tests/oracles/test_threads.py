@@ -188,7 +188,7 @@ def test_worker_processes_use_one_thread_unless_told_otherwise(monkeypatch: pyte
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         assert pool.submit(thread_count).result(timeout=LONG) == 1
-    monkeypatch.setattr(threads, "get_num_threads", lambda: 6)
+    monkeypatch.setattr(numba, "get_num_threads", lambda: 6)
     monkeypatch.setattr(config, "DISABLE_JIT", 0)
     assert thread_count() == 6
     monkeypatch.setattr(threads, "parent_process", lambda: "somebody")
@@ -229,7 +229,7 @@ def test_kernels_for_threads_let_go_of_the_interpreter() -> None:
     shared += [soft_kernels.mixture_flow, soft_kernels.chain_values, soft_kernels.chain_flow, soft_kernels.hitting]
     shared += [soft_kernels.transition_costs, soft_kernels.collect]
     for kernel in shared:
-        assert getattr(kernel, "targetoptions", {}).get("nogil") is True, kernel
+        assert getattr(kernel, "options", {}).get("nogil") is True, kernel
 
 
 def test_fits_use_one_thread_for_sums(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,6 @@ ADJECTIVES = {
 """Words that do not say of what: ``MAX_TABLE_ITEMS`` instead of ``MOST``. Superlatives and participles count, too."""
 
 SMALL_FILES = {
-    "_core/compilation.py": "all kernels import it, and kernel_cache.py finds them by that",
     "_core/memory.py": "the one place that reads /proc and control groups",
     "_core/stderr.py": "runs before anything else is imported",
     "_core/types.py": "imported by most files, so it imports nothing of ours",

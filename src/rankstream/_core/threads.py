@@ -15,9 +15,9 @@ from multiprocessing import parent_process
 from threading import Lock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from numba import get_num_threads
-from numba.core import config
 from threadpoolctl import ThreadpoolController
+
+from rankstream._core import compilation
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,9 +41,10 @@ def thread_count() -> int:
     Worker processes (of multiprocessing, joblib and the like) share the cores already, so they use one thread each
     unless ``NUMBA_NUM_THREADS`` is set, as joblib does.
     """
-    if getattr(config, "DISABLE_JIT", 0) or (parent_process() is not None and "NUMBA_NUM_THREADS" not in os.environ):
+    numba = compilation.load_numba()
+    if numba.config.DISABLE_JIT or (parent_process() is not None and "NUMBA_NUM_THREADS" not in os.environ):
         return 1
-    return int(get_num_threads())
+    return int(numba.get_num_threads())
 
 
 class Crew:

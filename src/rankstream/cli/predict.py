@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rankstream.data.readers import Reading
 
 RANGE_ACCURACY = 1e-3  # of a share, as they are printed with one decimal of a percent
+MAX_UNCOMPILED_STEPS = 500_000  # a third of a second; loading numba and its caches takes longer (benchmarks/start.py)
 
 
 @per_market(takes_choices=lambda named: named["interval"] is not None or named["wide"] is not None)
@@ -48,6 +49,7 @@ def predict(
     forced: Predict as if customers must buy: do not add the no-purchase option.
     """
     from rankstream._core.arguments import number_between
+    from rankstream._core.compilation import uncompiled
     from rankstream.models.answers import prediction_to_json
     from rankstream.models.files import load_model
 
@@ -62,7 +64,9 @@ def predict(
     loaded = known if items is None else known.with_items(items)
     texts = (offer or []) if offers is None else read_offers(offers)
     wanted = [offer_in(text, loaded) for text in texts]
-    predictions: list[dict[Label, Any]] = [loaded.predict(each, forced=forced) for each in wanted]
+    one_model = data is None and "market" not in known.about
+    with uncompiled(MAX_UNCOMPILED_STEPS // max(1, len(wanted)) if one_model else 0):
+        predictions: list[dict[Label, Any]] = [loaded.predict(each, forced=forced) for each in wanted]
     if interval is not None:
         number_between("--interval", interval, 1e-6, 1.0 - 1e-6)
         many: Any = refitted(known, data, reading, replicates, seed)

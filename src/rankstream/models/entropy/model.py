@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
+from rankstream._core.compilation import UNCOMPILED_STEPS, uncompiled
 from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.attributes import Attributes, Rows, attribute_rows
@@ -73,6 +74,11 @@ class EntropyModel(DenseModel):
 
     def probabilities(self, assortments: Assortments) -> Vec:
         """Return the choice probability of every coordinate, for any offers of the model's items."""
+        if (steps := UNCOMPILED_STEPS.get()) > 0:
+            law, n_items = self.prior, len(self.items)
+            parts = self.assortments.n_offers + len(law.class_weights) + n_items**2 * len(law.chain_weights)
+            with uncompiled():
+                self.exact_probabilities(assortments, steps // (n_items * parts))  # caches what is small enough
         shares = self.exact_probabilities(assortments)
         unknown = np.isnan(shares)
         return np.where(unknown, self._drawn.probabilities(assortments), shares) if unknown.any() else shares
