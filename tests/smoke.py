@@ -25,7 +25,7 @@ COMMANDS = (
     ("show", "nearest.json"),
     *(("plot", "nearest.json", "--kind", kind, "-o", f"{kind}.png") for kind in ("segments", "substitution")),
     ("decide", "model.json", "--margins", "margins.csv", "--at-most", "2"),
-    ("report", "nearest.json", "--data", CAFE, "--margins", "margins.csv", "--replicates", "5", "--folds", "2"),
+    ("report", "nearest.json", "--data", CAFE, "--margins", "margins.csv", "--replicates", "5"),
     ("drift", CAFE, CAFE),
     ("drift", "model.json", "nearest.json"),
     ("compare", CAFE, "--models", "mnl,nearest", "--folds", "2"),

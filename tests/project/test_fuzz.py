@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,6 +178,12 @@ def commands() -> dict[str, set[str]]:
             yield " ".join(words), named - {"--help"}
 
     return dict(walk(typer.main.get_command(make_app()), ()))
+
+
+def test_the_commands_of_the_smoke_test_exist() -> None:
+    parser = commands()
+    for command, *words in runpy.run_path(str(Path(__file__).parents[1] / "smoke.py"))["COMMANDS"]:
+        assert {word for word in words if word.startswith("--")} <= parser[command], command
 
 
 def test_the_fuzzer_knows_every_command_and_option() -> None:
