@@ -1,45 +1,95 @@
-"""Run the tests of servers and browsers beside busy processes, on a machine that has no time for them.
+"""Run tests of servers and browsers beside busy processes, on a machine that has no time for them.
 
-    python tests/stress.py [--busy 20] [more words for pytest]
+    python tests/stress.py [--busy 20] [--minutes 15] [more words for pytest]
 
-Whatever waits for seconds instead of a condition fails here. The other processes start when the tests are collected.
+Whatever waits for seconds instead of a condition fails here. The busy processes start when the tests are collected, and
+end with the tests or when the time is over; the stack of every thread then says which test hung, and where.
 """
 
 import argparse
+import faulthandler
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TESTS = ["-m", "browser or server", "tests"]
-BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"  # and no longer than the tests
+MARKS = "browser or server"
+SIGNS = re.compile(r"mark\.(browser|server)|import browser_pages|from browser_pages")
+GRACE_SECONDS = 60.0  # to end servers and browsers after the interrupt
+BUSY = """
+import os, sys, time
+parent, end = os.getppid(), time.monotonic() + float(sys.argv[1])
+while os.getppid() == parent and time.monotonic() < end: pass
+"""
 
 
 class Load:
-    """A plugin of pytest: as many processes at normal priority that do nothing but use the processor."""
+    """A plugin of pytest: as many processes at normal priority that do nothing but use the processor, and a limit."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, number: int, seconds: float) -> None:
+        self.number, self.seconds = number, seconds
         self.processes: list[subprocess.Popen[bytes]] = []
+        self.timers: list[Timer] = []
+        self.began = time.monotonic()
+        self.terminal = os.dup(2)  # pytest captures standard error while a test runs
 
     def pytest_collection_finish(self) -> None:
         """Start them: importing every test beside them would take longer than the tests."""
-        self.processes = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(self.number)]
+        words = [sys.executable, "-c", BUSY, str(self.seconds + GRACE_SECONDS)]
+        self.began = time.monotonic()
+        self.processes = [subprocess.Popen(words) for _ in range(self.number)]
+        self.timers = [Timer(self.seconds, self.interrupt), Timer(self.seconds + GRACE_SECONDS, self.give_up)]
+        for timer in self.timers:
+            timer.daemon = True
+            timer.start()
+
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Say after every test how long it took, and how much of the time has passed."""
+        if report.when != "call" or not report.passed:
+            return None
+        passed = time.monotonic() - self.began
+        return "passed", ".", f"PASSED {report.duration:.0f} s, {passed:.0f} of {self.seconds:.0f} s"
+
+    def interrupt(self) -> None:
+        """Show where the tests are, and end them as Ctrl-C does."""
+        os.write(self.terminal, f"\n{self.seconds:.0f} seconds are over. Every thread is here:\n".encode())
+        faulthandler.dump_traceback(self.terminal)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def give_up(self) -> None:
+        """End what does not react; busy processes end when their parent does."""
+        os._exit(3)
 
     def pytest_sessionfinish(self) -> None:
-        """End them."""
+        """End the busy processes."""
+        for timer in self.timers:
+            timer.cancel()
         for process in self.processes:
             process.kill()
             process.wait()
 
 
+def marked_files() -> Iterator[str]:
+    """The files with tests of servers or browsers; importing the others takes longer than these tests."""
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        if SIGNS.search(path.read_text(encoding="utf-8")):
+            yield str(path.relative_to(ROOT))
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--busy", type=int, default=20, help="how many processes are busy")
+    parser.add_argument("--minutes", type=float, default=15.0, help="when tests that still run are ended")
     given, words = parser.parse_known_args()
     os.chdir(ROOT)
     sys.path[0] = str(ROOT)  # the folders of tests have names of modules
-    sys.exit(pytest.main(["--durations", "10", *(words or TESTS)], plugins=[Load(given.busy)]))
+    words = words or ["-m", MARKS, *marked_files()]
+    sys.exit(pytest.main(["--verbose", "--durations", "10", *words], plugins=[Load(given.busy, 60.0 * given.minutes)]))
