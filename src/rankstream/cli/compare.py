@@ -19,7 +19,7 @@ MOST_FOLDS = 5  # as in rs.compare
 def compare(
     data: Data,
     models: str = "",
-    holdout: Annotated[str, choice("assortments", "choices", "time")] = "assortments",
+    holdout: Annotated[str, choice("assortments", "choices", "person", "time")] = "assortments",
     folds: Annotated[int | None, typer.Option(min=2)] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for folds and starting points.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; a log-likelihood of -inf becomes null.")] = False,
@@ -37,7 +37,8 @@ def compare(
     models: Models to compare, separated by commas: the methods of 'fit', and variants of nearest: nearest-l1,
         nearest-linf, frank-wolfe (default: all). See the page Choose a method.
     folds: Number of cross-validation folds (default: 5, or the number of offers if that is less).
-    holdout: What to leave out for the test: whole offers (assortments), single choices, or later times (time).
+    holdout: What to leave out for the test: whole offers (assortments), single choices, all choices of a person
+        (person, which needs --columns person=...), or later times (time).
     plot: Also save a chart of the differences (.png, .svg, .pdf or .jpg).
     """
     from rankstream._core.files import check_picture

@@ -45,6 +45,8 @@ class ChoiceCounts:
     """
 
     forgets: ClassVar[bool] = False
+    persons: Vec | None = None
+    """The tallies of each group of persons, a row each, if the choices were read with a column of persons."""
 
     def __init__(self, assortments: Assortments, tallies: ArrayLike | None = None) -> None:
         if not isinstance(assortments, Assortments):
@@ -114,6 +116,7 @@ class ChoiceCounts:
         self._add(added)
 
     def _add(self, added: Vec) -> None:
+        self.persons = None  # it is not known who made these choices
         self._tallies += added
         self._totals += np.add.reduceat(added, self.assortments.indptr[:-1])
 
@@ -144,6 +147,7 @@ class ChoiceCounts:
             return False
         if not np.add.reduce(self._totals) + where.size < MAX_OBSERVATIONS:
             return False
+        self.persons = None
         np.add.at(self._tallies, where, 1.0)
         np.add.at(self._totals, self.assortments.owner[where], 1.0)
         return True

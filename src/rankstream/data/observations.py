@@ -1,6 +1,6 @@
 """Subsets of counts: observed offers, some of the offers, and hold-out splits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -11,9 +11,9 @@ from rankstream._core.types import Codes, Label, Vec
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 
-Holdout = Literal["assortments", "choices", "time"]
+Holdout = Literal["assortments", "choices", "person", "time"]
 Split = tuple[ChoiceCounts, ChoiceCounts]
-WAYS = ("assortments", "choices", "time")
+WAYS = ("assortments", "choices", "person", "time")
 
 
 def splits(
@@ -22,8 +22,9 @@ def splits(
     """Split counts into pairs to fit to and to test on, over the same items; every offer in them has choices.
 
     ``"assortments"`` divides the offers into ``folds`` parts and tests on each in turn: how well does a model predict
-    new offers? ``"choices"`` divides the single choices. ``"time"`` takes a sequence of counts, earliest first, and
-    tests on each one after fitting to all before it.
+    new offers? ``"choices"`` divides the single choices. ``"person"`` divides the persons, for counts that were read
+    with a column of persons: nobody is on both sides of a split. ``"time"`` takes a sequence of counts, earliest first,
+    and tests on each one after fitting to all before it.
 
     >>> offers = Assortments([("tea", "pie"), ("pie", "cake")])
     >>> for fitted, tested in splits(ChoiceCounts(offers, [3, 1, 2, 2]), folds=2):
@@ -40,7 +41,8 @@ def splits(
         raise ValueError(f"For the holdout {holdout!r} give one ChoiceCounts, not a {type(counts).__name__}.")
     generator = np.random.default_rng(whole_number("seed", seed))
     data = observed(counts)
-    return _by_offers(data, folds, generator) if holdout == "assortments" else _by_choices(data, folds, generator)
+    way = {"assortments": _by_offers, "choices": _by_choices, "person": _by_person}[holdout]
+    return way(data, folds, generator)
 
 
 def _by_offers(data: ChoiceCounts, folds: int, generator: np.random.Generator) -> list[Split]:
@@ -66,8 +68,23 @@ def _by_choices(data: ChoiceCounts, folds: int, generator: np.random.Generator) 
         raise ValueError(
             f"{data.observations} choices are too few for {folds} folds, one of which is empty: ask for fewer folds."
         )
-    both = [(ChoiceCounts(data.assortments, whole - part), ChoiceCounts(data.assortments, part)) for part in dealt]
-    return [(observed(fitted), observed(tested)) for fitted, tested in both]
+    return _without_each(data, dealt)
+
+
+def _without_each(data: ChoiceCounts, dealt: Iterable[Vec]) -> list[Split]:
+    parts = [ChoiceCounts(data.assortments, part) for part in dealt]
+    return [(observed(ChoiceCounts(data.assortments, data.tallies - part.tallies)), observed(part)) for part in parts]
+
+
+def _by_person(data: ChoiceCounts, folds: int, generator: np.random.Generator) -> list[Split]:
+    if data.persons is None:
+        raise ValueError("The holdout 'person' needs to know who chose: read the choices with columns='person=...'.")
+    if len(data.persons) < folds:
+        raise ValueError(
+            f"There are {folds} folds but only {len(data.persons)} groups of persons: ask for fewer folds."
+        )
+    parts = np.array_split(generator.permutation(len(data.persons)), folds)
+    return _without_each(data, [data.persons[part].sum(axis=0) for part in parts])
 
 
 def _by_time(batches: ChoiceCounts | Sequence[ChoiceCounts]) -> list[Split]:
@@ -91,6 +108,9 @@ def _recount(counts: ChoiceCounts, common: Assortments) -> ChoiceCounts:
     moved = ChoiceCounts(common)
     where = [common.coordinate(offer, item) for offer in counts.assortments.offers for item in offer]
     moved.observe_coordinates(where, counts.tallies)
+    if counts.persons is not None:
+        moved.persons = np.zeros((len(counts.persons), common.n_coordinates))
+        np.add.at(moved.persons.T, where, counts.persons.T)
     return moved
 
 
@@ -118,7 +138,9 @@ def restrict(counts: ChoiceCounts, numbers: ArrayLike) -> ChoiceCounts:
     (('tea', 'pie', 'cake'), (('pie', 'cake'),), array([2., 2.]))
     """
     smaller, places = some_offers(counts.assortments, numbers)
-    return ChoiceCounts(smaller, counts.tallies[places])
+    fewer = ChoiceCounts(smaller, counts.tallies[places])
+    fewer.persons = None if counts.persons is None else counts.persons[:, places]
+    return fewer
 
 
 def seen_offers(counts: ChoiceCounts) -> Codes:

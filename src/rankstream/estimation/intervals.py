@@ -16,7 +16,14 @@ from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest, make, pick
-from rankstream.estimation.misfit import Misfit, effective_sizes, measure_misfit, resample
+from rankstream.estimation.misfit import (
+    Misfit,
+    effective_sizes,
+    measure_misfit,
+    resample,
+    resample_persons,
+    sizes_by_person,
+)
 from rankstream.estimation.task import Task
 from rankstream.models.answers import Substitution, favourites, missing_no_choice, substitution
 from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
@@ -60,7 +67,9 @@ class Bootstrap:
     their mean from the share. ``misfit`` is the error that no replicate shows: the difference between truth and prior
     where there are no data. It is measured on held-out offers for maximum entropy with its default prior, and is 0 for
     other methods and priors. Their intervals cover sampling noise and, for rankings, the choice among models that fit
-    equally well. For counts that forget, intervals are about the weighted average of the choices, not about changes.
+    equally well. If counts were read with a column of persons, replicates draw groups of persons instead of choices, so
+    that intervals are wider where the choices of a person are alike. For counts that forget, intervals are about the
+    weighted average of the choices, not about changes.
 
     Parameters
     ----------
@@ -109,7 +118,7 @@ class Bootstrap:
         with one_blas_thread(), shared_programs():
             random = np.random.default_rng(whole_number("seed", seed))
             data = observed(counts)
-            drawn = effective_sizes(counts, data, sizes)
+            drawn, persons = effective_sizes(counts, data, sizes), data.persons
             task = Task(data.assortments, data, seed)
             self.counts, self.method = data, make(method) or pick(task)
             refit: Callable[[ChoiceCounts, int], ChoiceModel] = partial(_refit, self.method)
@@ -120,10 +129,14 @@ class Bootstrap:
                 refit = partial(_refit_dense, self.method, dense, dense.curvature(data, seed), seed)
             self.model: ChoiceModel = model or (self.method.model(task) if dense is None else dense.model)
             shares = self.model.probabilities(data.assortments)
+            draw = partial(resample, data, shares, random, drawn)
+            if persons is not None and len(persons) > 1:
+                draw = partial(resample_persons, data, shares, persons, random)
+                drawn = sizes_by_person(data, shares, persons)
             self.models: list[ChoiceModel] = []
             self.misfit = Misfit()
             for number in range(replicates):
-                self.models.append(refit(resample(data, shares, random, drawn), seed + 1 + number))
+                self.models.append(refit(draw(), seed + 1 + number))
                 if watch is not None and watch(number + 1, replicates) and number:
                     break
             if dense is not None and dense.stack is not None:

@@ -69,8 +69,8 @@ def compare(
     models : names, or mapping from names to functions, optional
         Names of ``MODELS`` or, for items with prices, of ``PRICED`` (default: ``names_for`` the counts); or functions
         from counts to a model with ``items``, ``predict`` and ``probabilities``.
-    holdout : "assortments", "choices" or "time"
-        What to hold out: whole offers, choices from every offer, or later periods.
+    holdout : "assortments", "choices", "person" or "time"
+        What to hold out: whole offers, choices from every offer, all choices of a person, or later periods.
     folds : int
         Number of parts, each held out once. Without effect for "time", which tests on every period after the first.
     seed : int

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankstream._core.types import Vec
 
-HELD_OUT = {"assortments": "whole offers", "choices": "single choices", "time": "later periods"}
+HELD_OUT = {"assortments": "whole offers", "choices": "single choices", "person": "persons", "time": "later periods"}
 HEADINGS = ("model", "log-likelihood", "behind the best", "unmixed", "RMSE", "MAE", "fit s", "size")
 WIDTHS = (16, 18, 18, 9, 8, 8, 8, 16)
 

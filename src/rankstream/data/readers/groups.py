@@ -6,6 +6,7 @@ The long format has a row for each alternative: its GROUP BY packs each observat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ NAMED = (  # an observation has a name without blanks around it
     "AND CAST(o AS VARCHAR) NOT IN ('', 'nan', 'NaN'), false)"
 )
 MAX_SAMPLED_TIMES = 100  # cells that DuckDB could not read as times, tried one by one in Python; not tuned
+PERSON_GROUPS = 50
+"""Groups that persons are dealt to: few to store, enough for intervals (see ``benchmarks/persons.py``)."""
 PERIODS = {"hour": "%Y-%m-%d %H:00", "day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}
 
 
@@ -131,23 +134,38 @@ class Alternatives:
 
 @dataclass(frozen=True)
 class Split:
-    """How counts are grouped: by columns and periods of time."""
+    """How counts are grouped: by columns, periods of time, and last by groups of persons."""
 
     by: tuple[str, ...] = ()
     period: str | None = None
     time: str | None = None
+    person: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns to group by."""
-        return self.by if self.time is None else (*self.by, self.time)
+        return (*self.by, *(column for column in (self.time, self.person) if column is not None))
 
     def label(self, cells: Sequence[Any]) -> str | tuple[str, ...]:
         """Return the group of a record, given its cells in these columns."""
         labels = tuple(map(text, cells[: len(self.by)]))
         if self.period is not None:
-            labels = (*labels, period_label(cells[-1], self.period))
+            labels = (*labels, period_label(cells[len(self.by)], self.period))
+        if self.person is not None:
+            labels = (*labels, person_group(cells[-1]))
         return labels[0] if len(labels) == 1 else labels
+
+
+def person_group(value: Any) -> str:
+    """Return the group that a person is dealt to: random, but the same in every file.
+
+    >>> person_group("anna"), person_group(" anna ")
+    ('10', '10')
+    """
+    name = text(value)
+    if name == "":
+        raise BadRecordError("empty", "the person has no id: add one.")
+    return str(int(sha256(name.encode()).hexdigest()[:8], 16) % PERSON_GROUPS)
 
 
 def period_label(value: Any, period: str) -> str:
@@ -284,9 +302,8 @@ class Records:
         )
         while batch := result.fetchmany(FETCH_ROWS):
             for *values, place, records, weight, bad, faded, squared in batch:
-                raw, key = self._decoded(values[: len(self.names)]), tuple(values[len(self.names) :])
-                named = len(self.split.by)
-                key = (*map(self.source.decode, key[:named]), *key[named:])
+                raw = self._decoded(values[: len(self.names)])
+                key = tuple(map(self.source.decode, values[len(self.names) :]))
                 yield Group(raw, key, place, records, weight or 0.0, faded or 0.0, squared or 0.0, good=bad == 0)
 
     def _decoded(self, cells: list[Any]) -> tuple[Any, ...]:
@@ -298,10 +315,10 @@ class Records:
     def _keys(self) -> list[str]:
         split = self.split
         named = [unzoned(column, self.kinds[column]) for column in split.by]
-        if split.period is None or split.time is None:
-            return named
-        moment = moment_sql(self.source.scalar(split.time), self.kinds[split.time])
-        return [*named, f"date_trunc('{split.period}', {moment})"]
+        if split.period is not None and split.time is not None:
+            moment = moment_sql(self.source.scalar(split.time), self.kinds[split.time])
+            named.append(f"date_trunc('{split.period}', {moment})")
+        return named if split.person is None else [*named, unzoned(split.person, self.kinds[split.person])]
 
     def _weight(self) -> tuple[str, str]:
         """Return the SQL of a record's count, and of whether the count is valid."""

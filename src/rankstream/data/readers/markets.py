@@ -37,6 +37,8 @@ def read_markets(
     ``on_error="skip"`` the record is skipped. A record without a market is a ValueError. ``look`` is as in ``read``.
     """
     job = open_job(source, Split(tuple(by)), how, partitions)
+    if job.split.person is not None:
+        raise ValueError("Many markets do not use a column of persons: leave 'person' out of columns.")
     work = _MarketJob(job.source, job.layout, job.split, job.choices, job.clock, job.others)
     work.how, work.problems = how, _MarketProblems(work, on_error)
     work.read()

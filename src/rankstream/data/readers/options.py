@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -116,7 +116,9 @@ def open_job(
     time = layout.roles.get("time")
     if split.period is not None and time is None:
         raise ValueError(f"{data.name} has no column 'time' for the {split.period}: map it with columns='time=...'.")
-    split = split if split.period is None else Split(split.by, split.period, time)
+    split = replace(split, time=None if split.period is None else time, person=layout.roles.get("person"))
+    if split.person is not None and times[2] is not None:
+        raise ValueError("Choices that fade have no persons: leave out the half-life, or 'person' in columns.")
     clock = clock_of(data.name, time, *times)
     items = None if how.items is None else frozenset(how.items)
     if layout.has_prices:

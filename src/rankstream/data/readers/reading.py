@@ -14,7 +14,7 @@ from rankstream.data.readers.groups import Split, period_of
 from rankstream.data.readers.options import check_options, label_of, open_job, translated
 from rankstream.data.readers.prices import OCCURRING, Levels, settled
 from rankstream.data.readers.problems import Problems
-from rankstream.data.readers.results import Key, ReadResult, combined, new_tally
+from rankstream.data.readers.results import Key, ReadResult, cells_of, combined, group_of, new_tally
 from rankstream.data.readers.roles import Columns, Prices
 from rankstream.data.readers.sources.labels import text
 from rankstream.data.readers.times import Span
@@ -31,7 +31,8 @@ class Reading:
     Attributes
     ----------
     counts : ChoiceCounts
-        The choices of all valid records; ``DecayingCounts`` with a half-life.
+        The choices of all valid records; ``DecayingCounts`` with a half-life. With a column for the role "person",
+        their ``persons`` are the choices of each of up to 50 groups of persons.
     groups, roles : dict
         The counts of each group or period, if requested; and the column of each role.
     times : pair of floats or None
@@ -116,7 +117,7 @@ def read(
         What a row is; without it, recognised from the columns.
     columns : mapping or str, optional
         The column of each role, as a mapping, JSON, or text such as "observation=case,item=alt,chosen=choice". In a
-        mapping, None means that no column has the role.
+        mapping, None means that no column has the role. With "person", ``compare`` and ``Bootstrap`` work by person.
     contents : path or table, optional
         The items of each offer, if the records only have the ids of offers.
     items : list of items, optional
@@ -193,7 +194,7 @@ def read(
         tally, levels = settled(job.source.name, result.tally, how.price_levels)
         result = replace(result, tally=tally)
     each = how.counts(result.tally, job.layout.format, levels, offers=offers, ties=ties, nobody=nobody)
-    total, groups, slices = combined(result, each, job.clock)
+    total, groups, slices = combined(result, each, job.clock, job.split.person is not None)
     groups = groups if columns_by or period else {}
     return Reading(
         total, result.rows, problems, job.layout.format, groups, job.layout.roles, result.span,
@@ -212,10 +213,9 @@ def _only(name: str, result: ReadResult, where: Mapping[str, str]) -> ReadResult
     """Keep the records whose group starts with these values, and drop the values from the names of groups."""
     values, tally = tuple(map(text, where.values())), new_tally()
     for (kind, key, number), outcomes in result.tally.items():
-        cells = key if isinstance(key, tuple) else (key,)
+        cells = cells_of(key)
         if cells[: len(values)] == values:
-            rest = cells[len(values) :]
-            tally[kind, rest[0] if len(rest) == 1 else rest, number] = outcomes
+            tally[kind, group_of(cells[len(values) :]), number] = outcomes
     if not tally:
         condition = ", ".join(f"{column} {value!r}" for column, value in where.items())
         raise ValueError(f"{name} has no records with {condition}: correct the values, or give other choices.")

@@ -1,6 +1,7 @@
 """Convert tallies of outcomes to counts over the same assortments: in total, by group, and by slice of time."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ COUNTED, FADED, SQUARED = "counted", "faded", "squared"
 Tally = dict[tuple[str, Key, int], dict[Any, float]]  # by kind of sum, group and slice of time: outcomes and sums
 MAX_GROUPS = 1_000_000  # with more, a column most likely numbers the records; not tuned
 MAX_GROUP_CELLS = 50_000_000  # in all groups together: 400 MB
-ALL, SLICE = "all", "slice"
+ALL, SLICE, PERSONS = "all", "slice", "persons"
 Parts = dict[tuple[str, Key, int], ChoiceCounts]
 
 
@@ -36,6 +37,16 @@ class ReadResult:
 def new_tally() -> Tally:
     """Return an empty tally."""
     return defaultdict(lambda: defaultdict(float))
+
+
+def cells_of(key: Key) -> tuple[Any, ...]:
+    """Return the parts of the name of a group."""
+    return key if isinstance(key, tuple) else (key,)
+
+
+def group_of(cells: Sequence[Any]) -> Key:
+    """Return the name of a group from its parts: a single part stands alone."""
+    return cells[0] if len(cells) == 1 else tuple(cells)
 
 
 def check_groups(number: int) -> None:
@@ -79,12 +90,20 @@ def counted(
 
 
 def combined(
-    result: ReadResult, parts: Parts, clock: Clock | None
+    result: ReadResult, parts: Parts, clock: Clock | None, by_person: bool = False
 ) -> tuple[ChoiceCounts, dict[Key, ChoiceCounts], list[ChoiceCounts]]:
-    """Return the total counts, those of each group in order, and those of each slice."""
+    """Return the total counts, those of each group in order, and those of each slice.
+
+    If the last part of each key is a group of persons (``by_person``), the total knows these groups.
+    """
     assortments = next(iter(parts.values())).assortments
     sums: dict[tuple[str, Any], Vec] = defaultdict(lambda: np.zeros(assortments.n_coordinates))
-    for (kind, group, number), counts in parts.items():
+    for (kind, key, number), counts in parts.items():
+        group = key
+        if by_person:
+            *cells, person = cells_of(key)
+            group = group_of(cells)
+            sums[PERSONS, person] += counts.tallies
         sums[kind, ALL] += counts.tallies
         sums[kind, (group,)] += counts.tallies
         if kind == COUNTED:
@@ -96,9 +115,14 @@ def combined(
         faded, squares = (ChoiceCounts(assortments, sums[kind, key]) for kind in (FADED, SQUARED))
         return _decaying(faded, squares, clock.half_life, result.span[1])
 
-    groups = {group: counts_of((group,)) for group in sorted({group for _, group, _ in parts})}
+    named = {key for _, key, _ in parts}
+    named = {group_of(cells_of(key)[:-1]) for key in named} if by_person else named
+    groups = {group: counts_of((group,)) for group in sorted(named)}
     slices = [ChoiceCounts(assortments, sums[SLICE, number]) for number in range(len(result.spans or []))]
-    return counts_of(ALL), groups, slices
+    total = counts_of(ALL)
+    if by_person:
+        total.persons = np.array([sums[key] for key in sorted(key for key in sums if key[0] == PERSONS)])
+    return total, groups, slices
 
 
 def _decaying(faded: ChoiceCounts, squares: ChoiceCounts, half_life: float, latest: float) -> DecayingCounts:

@@ -28,6 +28,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "count": ("count", "counts"),
     "time": ("time", "timestamp", "date"),
     "available": ("available", "in_stock"),
+    "person": (),  # only if named: groups of persons take memory
 }
 QUANTITY = "quantity"
 WHO = r"(?:ballot|vote|voter|choice|ranking|record|row|person|people|total)s?"
