@@ -4,7 +4,6 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -23,7 +22,7 @@ from decide_cases import cases, make_model
 from naive_prices_decide import ranked_offers as ranked_at_prices
 from rankstream import Assortments, Bootstrap, ChoiceCounts, EntropyModel, estimate
 from rankstream._core.types import Label
-from rankstream._core.watch import Deadline, seconds_left, unwatched
+from rankstream._core.watch import Deadline, Progress, seconds_left, unwatched
 from rankstream.cli.app import make_app
 from rankstream.cli.markets import decision_lines
 from rankstream.decide import best_offer
@@ -415,10 +414,10 @@ def test_the_time_that_intervals_need_is_measured(shop: Path, monkeypatch: pytes
     """Two of the five refits that an interval needs take eight seconds, so that all of them take twenty."""
     clock = [0.0]
 
-    def refits(*_: Any, watch: Callable[[int, int], bool], **__: Any) -> None:
+    def refits(*_: Any, watch: Progress, **__: Any) -> None:
         for done in (1, 2):
             clock[0] += 4.0
-            watch(done, uncertainty.REPLICATES)
+            watch(f"refitted {done}", done / uncertainty.REPLICATES)
 
     for module in ("cli.decide", "decide.best", "decide.intervals"):
         monkeypatch.setattr(f"rankstream.{module}.process_seconds", lambda: clock[0])

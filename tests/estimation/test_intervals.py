@@ -222,9 +222,15 @@ def test_the_model_is_that_of_the_settings(change: dict[str, Any]) -> None:
 
 
 def test_progress_is_told() -> None:
-    told: list[tuple[int, int]] = []
-    Bootstrap(some(), "nearest", 3, watch=lambda done, total: told.append((done, total)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    told: list[tuple[str, float]] = []
+    Bootstrap(some(), "nearest", 3, watch=lambda *step: told.append(step))
+    assert told == [(f"refitted {done} of 3 times", done / 3) for done in (1, 2, 3)]
+
+
+def test_a_watch_that_returns_true_ends_the_refits() -> None:
+    """But not before there are two, the least that have a spread."""
+    assert len(Bootstrap(some(), "nearest", 9, watch=lambda *_: True).models) == 2
+    assert len(Bootstrap(some(), "nearest", 9, watch=lambda _, done: done > 0.5).models) == 5
 
 
 @pytest.mark.parametrize(

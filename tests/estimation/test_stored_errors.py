@@ -73,7 +73,7 @@ def test_no_time_left_means_no_errors(counts: rs.ChoiceCounts) -> None:
     late: list[float] = [0.0]
 
     def hear(text: str, _: float) -> None:
-        late[0] = 1e9 if text.startswith("refitting") else 0.0
+        late[0] = 1e9 if text.startswith("refitted") else 0.0
 
     found = rs.fit_within(counts, 60.0, "max-entropy", watch=hear, clock=lambda: late[0], errors=True)
     assert not found.cut_short

@@ -17,7 +17,10 @@ class Progress(Protocol):
     """A callback that reports how far long work has come."""
 
     def __call__(self, text: str, fraction: float, /) -> object:
-        """Report the current step and the fraction that is done, from 0 to 1; 0 where that is unknown."""
+        """Report the current step and the fraction that is done, from 0 to 1; 0 where that is unknown.
+
+        Returning True ends work that can end early, such as refits.
+        """
 
 
 class Watch(Protocol):

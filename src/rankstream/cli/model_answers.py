@@ -77,10 +77,7 @@ def refitted_to(model: "Model", counts: "ChoiceCounts", replicates: int, seed: i
     from rankstream.estimation.intervals import Bootstrap
 
     with progress("refitting") as tell:
-        return Bootstrap(
-            counts, method_of(model), replicates, seed, model=model,
-            watch=lambda done, total: bool(tell(f"refitting, {done} of {total}", done / total)),
-        )  # fmt: skip
+        return Bootstrap(counts, method_of(model), replicates, seed, model=model, watch=tell)
 
 
 def describe_levels(levels: "PriceLevels") -> dict[str, list[float]]:

@@ -36,8 +36,8 @@ def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch =
         raise TooFewRefitsError(0.0)
     began = process_seconds()
 
-    def stop(done: int, total: int) -> bool:
-        stopped = watch(f"refitted {done} of {total} times")
+    def stop(text: str, fraction: float) -> bool:
+        stopped, done = watch(text), round(fraction * REPLICATES)
         if stopped and done < MIN_REPLICATES:
             raise TooFewRefitsError((process_seconds() - began) * MIN_REPLICATES / max(1, done))
         return stopped

@@ -77,7 +77,7 @@ def fit_within(
         if deadline.stopped and isinstance(fit.model, Model):
             fit.model.note(cut_short=True)
         elif errors:
-            store_errors(fit, counts, seed, lambda done, total: proving(f"refitting, {done} of {total}"))
+            store_errors(fit, counts, seed, lambda text, _: proving(text))
         return replace(fit, converged=fit.converged and not deadline.stopped, cut_short=deadline.stopped)
 
 

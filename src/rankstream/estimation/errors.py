@@ -1,6 +1,6 @@
 """Standard errors of shares, substitution and customer types, stored with a model at its fit."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Label, Vec
+from rankstream._core.watch import Progress
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.estimation.intervals import Bootstrap, Share
@@ -22,7 +23,7 @@ MAX_ERROR_ITEMS = 30
 """Items with stored errors of their substitutes; the table has a row for each, and a column for every item."""
 
 
-def store_errors(fit: Estimate[Any], counts: ChoiceCounts, seed: int, watch: Callable[[int, int], bool]) -> None:
+def store_errors(fit: Estimate[Any], counts: ChoiceCounts, seed: int, watch: Progress) -> None:
     """Refit a maximum-entropy model a few times, and store the standard errors of its answers with it.
 
     Nothing is stored for other methods, for fractional weights, or if ``watch`` ended the refits.

@@ -12,6 +12,7 @@ import numpy as np
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Label, Vec
+from rankstream._core.watch import Progress, unwatched
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import observed
@@ -84,8 +85,8 @@ class Bootstrap:
     model : optional
         A model that was fitted to these counts; by default, one is fitted here.
     watch : callable, optional
-        Called with the number of finished replicates and the total; with 0 during a first fit. Returning True after two
-        replicates ends the bootstrap with those that are done.
+        Called with a text and the fraction of replicates that are done; with 0 during a first fit. Returning True after
+        two replicates ends the bootstrap with those that are done.
     sizes : array, optional
         For each offer of the counts, how many choices a replicate draws; for weights without known squares.
     first : EntropyFit, optional
@@ -107,7 +108,7 @@ class Bootstrap:
         seed: int = 0,
         *,
         model: ChoiceModel | None = None,
-        watch: Callable[[int, int], bool | None] | None = None,
+        watch: Progress = unwatched,
         sizes: Vec | None = None,
         first: EntropyFit | None = None,
     ) -> None:
@@ -125,7 +126,7 @@ class Bootstrap:
             dense: EntropyFit | None = None
             if isinstance(self.method, MaxEntropy):
                 dense = first or _saved(model, self.method, data)
-                dense = dense or self.method.entropy_fit(replace(task, watch=partial(_first, watch, replicates)))
+                dense = dense or self.method.entropy_fit(replace(task, watch=partial(_first, watch)))
                 refit = partial(_refit_dense, self.method, dense, dense.curvature(data, seed), seed)
             self.model: ChoiceModel = model or (self.method.model(task) if dense is None else dense.model)
             shares = self.model.probabilities(data.assortments)
@@ -137,7 +138,7 @@ class Bootstrap:
             self.misfit = Misfit()
             for number in range(replicates):
                 self.models.append(refit(draw(), seed + 1 + number))
-                if watch is not None and watch(number + 1, replicates) and number:
+                if watch(f"refitted {number + 1} of {replicates} times", (number + 1) / replicates) and number:
                     break
             if dense is not None and dense.stack is not None:
                 self.misfit = measure_misfit(data, *self.spread(data.assortments), dense.stack.misfit, drawn)
@@ -345,10 +346,9 @@ def _refit(method: Method, counts: ChoiceCounts, seed: int) -> ChoiceModel:
     return quick.model(Task(counts.assortments, counts, seed))
 
 
-def _first(watch: Callable[[int, int], bool | None] | None, replicates: int, *_: object) -> bool:
+def _first(watch: Progress, text: str, _: float = 1.0) -> bool:
     """Report progress during the first fit, which is never cut short; a callback may raise an error to end it."""
-    if watch is not None:
-        watch(0, replicates)
+    watch(text, 0.0)
     return False
 
 

@@ -172,7 +172,7 @@ def _refits(model: Any, choices: ChoiceCounts, budget: float, seed: int) -> Boot
     clock = Deadline((PART_FOR_REFITS - PART_FOR_SEARCH) * budget, clock=process_seconds)
     return Bootstrap(
         choices, method_of(model), REPLICATES, seed, model=model,
-        watch=lambda done, _: done >= MIN_REPLICATES and clock("refits"),
+        watch=lambda text, done: round(done * REPLICATES) >= MIN_REPLICATES and clock(text),
     )  # fmt: skip
 
 

@@ -71,7 +71,7 @@ def fit_market(work: Work) -> tuple[MarketFit, str | None]:
         task = Task(offers, work.counts, work.seed)
         fit = run_task(task, work.chosen(task))
         if work.errors:
-            store_errors(fit, work.counts, work.seed, lambda _, __: False)
+            store_errors(fit, work.counts, work.seed, lambda *_: False)
         certificate = fit.certificate
         text = fit.model.note(
             method=fit.method.name,
