@@ -3,7 +3,7 @@
 import json
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack, cast, get_type_hints
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from rankstream._core.types import Vec
 from rankstream.data import simulate
 from rankstream.estimation.methods import (
     METHODS,
+    WITH_PRICES,
     LatentClass,
     Likelihood,
     Logit,
@@ -24,6 +25,7 @@ from rankstream.estimation.methods import (
     make,
     pick,
 )
+from rankstream.estimation.methods.selection import Settings
 from rankstream.estimation.task import make_task
 from rankstream.models import plackett_luce
 from rankstream.oracles import Answer
@@ -171,13 +173,20 @@ def test_a_tolerance_is_never_ignored() -> None:
     assert getattr(pick(make_task(COUNTS, None, 0), 0.25), "tolerance_nats") == 0.25  # noqa: B009
 
 
+def test_editors_complete_the_settings_of_all_methods() -> None:
+    """Also of a method that is given by its name, whose settings are keywords of ``estimate``."""
+    known = {field.name for kind in (METHODS | WITH_PRICES).values() for field in fields(cast("Any", kind))}
+    assert set(Settings.__annotations__) == known
+    assert get_type_hints(rs.estimate)["settings"] == Unpack[Settings]
+
+
 def test_a_name_takes_its_settings() -> None:
     assert rs.estimate(COUNTS, method="latent-class", classes=2, starts=1).method == LatentClass(classes=2, starts=1)
     assert make("nearest", 0.25, max_rankings=3) == Nearest(gap=0.25, max_rankings=3)
     with pytest.raises(
         ValueError, match="The method 'latent-class' has no setting 'clases': choose from classes, tried"
     ):
-        rs.estimate(COUNTS, method="latent-class", clases=2)
+        rs.estimate(COUNTS, method="latent-class", clases=2)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="The method 'auto' has no setting 'classes': choose a method by its name"):
         rs.estimate(COUNTS, classes=2)
     with pytest.raises(ValueError, match=r"'classes' needs the name of a method: set it in Nearest\(...\)"):

@@ -6,7 +6,7 @@ import logging
 import warnings
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Unpack
 
 from rankstream._core.threads import one_blas_thread
 from rankstream.data.assortments import Assortments
@@ -14,6 +14,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.data.observations import contradiction
 from rankstream.data.uncertain import UncertainCounts
 from rankstream.estimation.methods import Logit, Method, make, pick
+from rankstream.estimation.methods.selection import Settings
 from rankstream.estimation.task import Data, Task, make_task
 from rankstream.estimation.uncertain import PossibleOffers
 from rankstream.models.base import Model
@@ -34,7 +35,7 @@ def estimate(
     *,
     method: str | Method = "auto",
     seed: int = 0,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Estimate[Any]:
     """Estimate a model from counts, from frequencies, or from an iterable that yields either once a round.
 

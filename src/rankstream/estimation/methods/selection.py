@@ -1,10 +1,12 @@
 """The protocol of methods, and their selection: by name, or the best for the data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol, TypedDict
 
+from rankstream.data.attributes import Attributes
 from rankstream.data.counts import ChoiceCounts
+from rankstream.distances import Distance
 from rankstream.estimation.methods.max_entropy import MaxEntropy
 from rankstream.estimation.methods.parametric import (
     LatentClass,
@@ -16,8 +18,12 @@ from rankstream.estimation.methods.parametric import (
 )
 from rankstream.estimation.methods.rankings import Nearest, PrimalDual
 from rankstream.estimation.methods.work import affords_max_entropy, predict_work
-from rankstream.estimation.task import Task
+from rankstream.estimation.task import Task, Weighting
+from rankstream.learners import Learner
+from rankstream.models.entropy.pool import PoolGuide
+from rankstream.models.entropy.ranking_laws import RankingLaw
 from rankstream.models.protocol import ChoiceModel
+from rankstream.oracles import Oracle, Ties
 from rankstream.solver.runs import Estimate
 
 
@@ -32,6 +38,29 @@ class Method(Protocol):
 
     def model(self, task: Task) -> ChoiceModel:
         """Return the fitted model alone."""
+
+
+class Settings(TypedDict, total=False):
+    """The settings of all methods, so that editors complete them; their classes say which method takes which."""
+
+    distance: str | Distance
+    weights: Weighting
+    gap: float | None
+    max_rankings: int | None
+    max_rounds: int
+    oracle: Oracle | None
+    ties: Ties
+    learner: str | Learner[Any]
+    smoothing: float | None
+    certify_every: int | None
+    tolerance_mae: float
+    tolerance_nats: float
+    prior: RankingLaw | PoolGuide | Literal["held-out", "default", "stacked"]
+    trust: float | Literal["auto"] | None
+    attributes: Attributes | None
+    classes: int | Literal["cv"]
+    tried: Sequence[int]
+    starts: int
 
 
 METHODS: dict[str, Callable[..., Method]] = {
