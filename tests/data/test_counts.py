@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 import strategies
 from rankstream import Assortments, ChoiceCounts
+from rankstream.data.counts import MAX_OBSERVATIONS, SHORT_BATCH
 
 pytestmark = pytest.mark.quick
 
@@ -119,3 +120,17 @@ def test_offers_of_any_kind_count_the_same() -> None:
     for wrong in (-1, 5):
         with pytest.raises(ValueError, match="must lie between 0 and 4"):
             counts.observe_coordinates(np.array([0, wrong]))
+
+
+@pytest.mark.parametrize("records", [2, SHORT_BATCH])
+@pytest.mark.parametrize("count", [1, 1.0])
+def test_counts_end_where_one_more_would_be_lost(records: int, count: float) -> None:
+    counts = ChoiceCounts(OFFERS, [0, 0, 0, MAX_OBSERVATIONS - 2 * records - 1, 0])
+    counts.observe_coordinates([3] * records, count)
+    assert counts.observations == MAX_OBSERVATIONS - records - 1
+    for where in ([3] * (records + 1), [0] * (records + 2)):
+        with pytest.raises(ValueError, match=f"{len(where)} more observations are too many to count exactly"):
+            counts.observe_coordinates(where, count)
+    assert counts.observations == MAX_OBSERVATIONS - records - 1
+    counts.observe_coordinates([3] * records, count)
+    assert counts.observations == MAX_OBSERVATIONS - 1

@@ -205,3 +205,10 @@ def test_wrong_sources() -> None:
         read(pd.DataFrame({"a": [1], "A": [1], "chosen": ["a"]}))
     with pytest.raises(ValueError, match="the columns 'a' and 'a': rename one"):
         read(pd.DataFrame([[1, 1, "a"]], columns=["a", "a", "chosen"]))
+
+
+def test_a_broken_row_of_contents_is_refused_at_its_line(tmp_path: Path) -> None:
+    contents = tmp_path / "contents.csv"
+    contents.write_text("offer_id,item\n10,tea\n10\n10,pie\n")
+    with pytest.raises(ValueError, match=r"contents.csv, line 3: there are fewer values than columns"):
+        read(sold(), contents=contents)

@@ -212,3 +212,20 @@ def test_prices_count_items_whose_price_varies() -> None:
     same = look._price("a,b", [rows[0], rows[0]])
     assert same.sentence == "Price in 2 columns is not used: no item's price varies."
     assert same.evidence == {"varying": 0, "items": 2}
+
+
+def test_prices_are_tested_relative_to_the_mean_of_the_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    prices: list[Any] = []
+    monkeypatch.setattr(unused_columns, "price_p_value", lambda arrays: prices.append(next(iter(arrays))[2]) or 0.03)
+    found = [float("nan"), 0.01, 0.8]
+    monkeypatch.setattr(unused_columns, "logit_price_p_value", lambda _: found.pop(0))
+    cells = [("2", "10", "0"), ("4", "10", "0"), ("6", "30", "0")]
+    records = [_Record(("tea", "pie", "tap"), "tea", "", 1.0, []) for _ in cells]
+    rows = [dict(zip(("tea", "pie", "tap"), row, strict=True)) for row in cells]
+    job: Any = SimpleNamespace(
+        layout=SimpleNamespace(format="wide"), source=SimpleNamespace(columns=[]), split=SimpleNamespace(by=())
+    )
+    look = _Look(job, records, None)
+    # levels of 2, 4 and 6 have the mean 4, those of 10 and 30 the mean 20; what is free has no mean to divide by
+    assert [look._price("price", rows).p_value for _ in range(3)] == [0.03, 0.02, 0.06]  # the smaller, times the tests
+    assert prices[0].tolist() == [[0.5, 0.5, 0.0], [1.0, 0.5, 0.0], [1.5, 1.5, 0.0]]

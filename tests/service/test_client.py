@@ -116,3 +116,15 @@ def test_a_level_of_confidence_is_sent_where_there_is_one() -> None:
         client.predictions("cafe", [("tea", "pie")], interval=0.9)
         client.predictions("cafe", [("tea", "pie")])
     assert sent == [{"offers": [["tea", "pie"]], "interval": 0.9}, {"offers": [["tea", "pie"]]}]
+
+
+def test_events_that_are_refused_are_an_error_with_the_sentence() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path != "/v1/markets/cafe/events":
+            return httpx.Response(404, json={"error": "There is no market 'bar'."})
+        return httpx.Response(200, text='event: records\ndata: {"records": 1}\n\ndata: {"records": 2}\n\n: alive\n\n')
+
+    with rs.Client("http://127.0.0.1:1", transport=httpx.MockTransport(answer)) as client:
+        assert list(client.events("cafe")) == [("records", {"records": 1}), ("records", {"records": 2})]
+        with pytest.raises(ValueError, match=r"^The service answered 404: There is no market 'bar'\.$"):
+            next(client.events("bar"))
