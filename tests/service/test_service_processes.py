@@ -124,8 +124,13 @@ def test_a_line_that_cannot_be_written_is_dropped(monkeypatch: pytest.MonkeyPatc
     os.set_blocking(write, True)  # a pipe that is full, and whose reader hangs
     with os.fdopen(write, "w") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
-        note("nobody reads this")
-    os.close(read)
+        writer = Thread(target=note, args=("nobody reads this",))
+        writer.start()
+        writer.join(LONG / 10)
+        hangs = writer.is_alive()
+        os.close(read)  # which ends a write that hangs
+        writer.join()
+    assert not hangs
     for broken in (None, stream):
         monkeypatch.setattr(sys, "stderr", broken)
         note("nor this")
