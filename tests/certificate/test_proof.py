@@ -132,3 +132,13 @@ def test_bad_cuts_are_refused() -> None:
     with pytest.raises(ValueError, match="rounds is -1"):
         proof.advance(rounds=-1)
     assert certificate.Proof is Proof
+
+
+@pytest.mark.parametrize("normal", [[0.0] * 9, [0.0] * 9 + [np.nan], [np.inf] + [0.0] * 9, [[0.0] * 10]])
+def test_a_cut_has_a_finite_number_for_every_coordinate(normal: list[float]) -> None:
+    proof = Proof(OFFERS, ChoiceCounts(OFFERS, range(1, 11)).frequencies())
+    with pytest.raises(ValueError, match="give 10 finite numbers, one per coordinate"):
+        proof.add(normal, 0.0)
+    with pytest.raises(ValueError, match="least is nan"):
+        proof.add([0.0] * 10, np.nan)
+    assert proof.bound() == 0.0

@@ -236,3 +236,22 @@ def test_checks_are_silent_about_what_is_right() -> None:
     checks.check_distance(L2(OFFERS), OFFERS, seed=5)
     checks.check_learner(learners.MirrorDescent(horizon=60), L2(OFFERS), OFFERS, seed=5)
     assert np.isfinite(L2(OFFERS).width)
+
+
+def test_learners_are_tried_on_data_that_rest_that_come_to_rest_and_that_swing(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Vec] = []
+
+    def step(solver: Any, state: Any, shares: Vec) -> Any:
+        seen.append(shares)
+        return usual(solver, state, shares)
+
+    usual = checks.Solver.step
+    monkeypatch.setattr(checks.Solver, "step", step)
+    checks.check_learner(learners.MirrorDescent(horizon=60), L2(OFFERS), OFFERS, rounds=6)
+    rounds = np.array(seen[::2]).reshape(3, 6, -1)  # each round is made twice
+    assert (rounds[0] == rounds[0, 0]).all()
+    lengths = np.abs(np.diff(rounds[1], axis=0)).sum(axis=1)
+    assert (lengths[1:] < lengths[:-1]).all()
+    assert lengths[-1] > 0.0
+    forth, back = OFFERS.vertex(range(OFFERS.n_items)), OFFERS.vertex(range(OFFERS.n_items - 1, -1, -1))
+    assert (rounds[2] == np.array([forth, back] * 3)).all()

@@ -188,8 +188,12 @@ def test_the_service_proves_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
         learning.observe(records[start : start + 10], start + 10)
         assert learning.certificate.lower <= learning.certificate.upper
     assert 5 <= len(asked) <= 21  # log(30) / log(1.2) = 18.7
+    learning.publish()
     again = BackgroundLive.from_bytes(learning.to_bytes())
     assert again.live.proof._seldom == proofs.SERVICE_GROWTH
+    kept = "position", "made", "settings", "_known", "_published", "known", "known_since", "serves"
+    assert [getattr(again, name) for name in kept] == [getattr(learning, name) for name in kept]
+    assert learning._published > 0
 
 
 def test_nothing_is_proven_where_nothing_counts() -> None:

@@ -1,5 +1,6 @@
 """The statistics behind reports of change, against their formulas written out offer by offer."""
 
+from dataclasses import replace
 from itertools import combinations
 from math import erfc, isnan, nan, sqrt
 from typing import Any
@@ -378,3 +379,46 @@ def test_groups_that_share_no_offer_cannot_be_compared() -> None:
     assert both[0] == pytest.approx(chi2.sf(10.0**2 / (40.0**4 / (80.0**2 * 79.0)), 1))
     assert both[1] == pytest.approx(np.array([[25.0, -25.0], [-25.0, 25.0]]))
     assert nan not in both[1]
+
+
+def test_too_many_labels_or_no_choices_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = two_periods(7, boost=9.0)
+    left = np.ones(cells.owner.size)
+    monkeypatch.setattr(item_changes, "MAX_LABELS", len(ITEMS))
+    assert item_changes.by_logit(cells, left)[0].min() < 1.0
+    monkeypatch.setattr(item_changes, "MAX_LABELS", len(ITEMS) - 1)
+    for some, weights in ((cells, left), (replace(cells, tallies=0.0 * cells.tallies), left), (cells, 0.0 * left)):
+        p_values, change = item_changes.by_logit(some, weights)
+        assert (p_values.tolist(), change.tolist()) == ([1.0] * len(ITEMS), [0.0] * len(ITEMS))
+        monkeypatch.setattr(item_changes, "MAX_LABELS", 500)
+
+
+def test_prices_are_tested_with_enough_offers_and_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    random, rows = np.random.default_rng(3), 40
+    prices = np.column_stack([np.linspace(0.8, 1.2, rows).repeat(2), np.ones(2 * rows)])
+    weights, chosen = random.integers(20, 40, 2 * rows).astype(float), np.tile([0, 1], rows)
+    strata = {("", ("tea", "pie")): (weights, chosen, prices)}
+    assert 0.0 < item_changes.logit_price_p_value(strata) <= 1.0
+    monkeypatch.setattr(item_changes, "MAX_CELLS", 2 * rows)
+    assert 0.0 < item_changes.logit_price_p_value(strata) <= 1.0
+    monkeypatch.setattr(item_changes, "MAX_CELLS", 2 * rows - 1)
+    assert isnan(item_changes.logit_price_p_value(strata))
+    monkeypatch.undo()
+    monkeypatch.setattr(item_changes, "MIN_OFFERS", rows + 1)
+    assert isnan(item_changes.logit_price_p_value(strata))
+    monkeypatch.undo()
+    constant = {("", ("tea", "pie")): (weights, chosen, np.ones((2 * rows, 2)))}
+    assert isnan(item_changes.logit_price_p_value(constant))
+
+
+def test_prices_that_never_change_cannot_be_tested() -> None:
+    random, price = np.random.default_rng(5), dict(zip(ITEMS, (1.1, 0.7, 2.3, 1.9, 0.3), strict=True))
+    strata = {
+        ("", offer): (
+            random.integers(20, 90, len(offer)).astype(float),
+            np.arange(len(offer)),
+            np.tile([price[item] for item in offer], (len(offer), 1)),
+        )
+        for offer in OFFERS
+    }
+    assert isnan(item_changes.logit_price_p_value(strata))  # an effect for each item explains them

@@ -119,6 +119,8 @@ def test_what_is_long_forgotten_was_never_seen() -> None:
     counts = read(frame, half_life="1h").counts
     assert counts.totals.tolist() == [0, 1]
     assert counts.target().seen is not None
+    counts = read(frame, half_life="1s").counts  # 2 to the power of -3,110,400 is 0
+    assert counts.totals.tolist() == counts.effective_totals.tolist() == [0, 1]
 
 
 def test_fading_ballots_and_outside_shares() -> None:

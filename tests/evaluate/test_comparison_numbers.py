@@ -1,12 +1,13 @@
 """A comparison from given scores: the ranking, the margins, the verdict and the tables."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from rankstream import Assortments, ChoiceCounts, RankingModel
-from rankstream.evaluate.compare import compare, score
+from rankstream.evaluate.compare import _size, compare, score
 from rankstream.evaluate.comparison import Comparison, Score, ranked, standard_error, student
 from rankstream.evaluate.customer_types import TypeChange, _sorted
 
@@ -170,3 +171,10 @@ class Ticks:
     def __call__(self) -> float:
         self.now += self.step
         return self.now
+
+
+def test_a_model_counts_its_parameters_or_rankings_or_nothing() -> None:
+    rankings = RankingModel("ab", [("a", "b"), ("b", "a")], [0.5, 0.5])
+    assert _size(rankings) == (2, "rankings")
+    assert _size(SimpleNamespace(n_parameters=7, weights=[1.0])) == (7, "parameters")  # type: ignore[arg-type]
+    assert _size(SimpleNamespace()) == (0, "")  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.data import simulate
 from rankstream.data.observations import observed, restrict
+from rankstream.models.parametric import markov_chain
 from rankstream.models.parametric.base import Fitted, climb, data_log_likelihood
 from rankstream.models.parametric.latent_class import fit_latent_class
-from rankstream.models.parametric.markov_chain import fit_markov_chain
+from rankstream.models.parametric.markov_chain import _Chain, fit_markov_chain
 from rankstream.models.parametric.mnl import fit_mnl
 from rankstream.models.protocol import ChoiceModel
 
@@ -286,3 +288,36 @@ def test_climb_forgets_a_step_too_far() -> None:
     assert np.diff(end.heights).min() >= 0.0
     np.testing.assert_allclose(end.point, 3.0, atol=1e-6)
     assert not climb(towards_three, lambda point: point, np.array([1.0, 20.0]), 0.0, 3).converged
+
+
+def test_a_point_of_a_chain_has_rows_of_sum_one_however_small() -> None:
+    counts = ChoiceCounts(Assortments([("a", "b"), ("b", "c")]), [1, 2, 3, 4])
+    chain = _Chain(counts, np.array([0.2, 0.3, 0.5]), 0.1)
+    small = chain.normalise(np.array([1e-9, 3e-9, 0.0, 0.0, 0.2, 0.2, 0.0, 0.0, 0.0, 2.0, 6.0, 0.0]))
+    assert small.tolist() == pytest.approx([0.25, 0.75, 0.0, 0.0, 0.5, 0.5, 0.0, 0.0, 0.0, 0.25, 0.75, 0.0])
+    assert chain.imagined.tolist() == pytest.approx((0.1 * chain.start).tolist())
+    arrival, moves = chain.parts(chain.start)
+    assert arrival.tolist() == [0.2, 0.3, 0.5]
+    assert np.diag(moves).tolist() == [0.0] * 3
+    assert moves.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_starts_of_a_chain_differ_and_a_given_start_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = ChoiceCounts(Assortments([("a", "b", "c"), ("b", "c"), ("a", "c")]), [5, 3, 2, 4, 6, 7, 3])
+    begins: list[Vec] = []
+
+    def climbed(*given: Any) -> Any:
+        begins.append(given[2])
+        return climb(*given)
+
+    monkeypatch.setattr(markov_chain, "climb", climbed)
+    model = fit_markov_chain(counts, starts=3, max_rounds=3, seed=7)
+    first, *others = (begin.reshape(4, 3) for begin in begins)
+    assert len(others) == 2
+    assert np.array([first, *others]).sum(axis=2) == pytest.approx(np.ones((3, 4)))
+    assert min(np.abs(a - b).max() for a, b in ((first, others[0]), (first, others[1]), others)) > 0.01
+    fit_markov_chain(counts, starts=2, max_rounds=3, seed=8)
+    assert begins[3].tolist() == begins[0].tolist()  # the logit, whatever the seed
+    assert begins[4].tolist() != begins[1].tolist()
+    fit_markov_chain(counts, starts=2, max_rounds=3, start=model)
+    assert [begin.tolist() for begin in begins[5:]] == [[*model.arrival.tolist(), *model.transitions.ravel().tolist()]]

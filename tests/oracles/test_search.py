@@ -199,3 +199,12 @@ def test_bad_options_are_refused() -> None:
         SearchOracle(offers).cheapest(np.zeros(3))
     with pytest.raises(ValueError, match="NaN or infinity"):
         SearchOracle(offers).cheapest([0.0, np.nan])
+
+
+def test_the_last_answer_is_remembered_for_equal_costs() -> None:
+    offers, costs = random_problem(3, 6, 8, 4)
+    oracle = SearchOracle(offers, rounds=2)
+    first = oracle.cheapest(costs)
+    assert oracle.cheapest(costs.copy()) is first
+    assert oracle.cheapest(costs + 1.0) is not first
+    assert oracle.cheapest(costs) is not first  # only the last one

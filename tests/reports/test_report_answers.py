@@ -1,5 +1,6 @@
 """What a report asks of a model, of its refits, or of its stored errors: each from the right one."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from rankstream.estimation.intervals import Share
 from rankstream.models.answers import Substitution
 from rankstream.reports import answers, findings
 from rankstream.reports.answers import Answers
+from rankstream.reports.make import Report, combine
 
 pytestmark = pytest.mark.quick
 MODEL = RankingModel(
@@ -185,3 +187,22 @@ def test_items_of_the_trend_are_counted_without_buying_nothing() -> None:
     periods = [ChoiceCounts(offers, [5, 3, 2]), ChoiceCounts(offers, [4, 4, 2])]
     trend = findings._over_time(periods, [(0.0, 1.0), (2.0, 3.0)], "time", (), "no")
     assert trend.title == "Shares of the most frequent offer over time"
+
+
+def test_an_index_of_markets_has_the_gain_of_each_and_why_there_is_none() -> None:
+    context = {"gain": 0.5, "gain_interval": (0.25, 0.75)}
+    decisions: list[Any] = [{"context": context}, {"context": {"gain": None}}, {"context": None}, None]
+    pages = {
+        f"shop {number}": Report("Shop", f"May · {number} choices", "", (), {"decision": decision})
+        for number, decision in enumerate(decisions)
+    }
+    page = combine(pages, "Shops", Units(), {"shop 9": "it has no choices"})
+    table = page[page.index("<tbody>") : page.index("</tbody>")]
+    cells = re.findall(r'<bdi dir="ltr">(.*?)</bdi>', table)
+    rows = [cells[start : start + 3] for start in range(0, 15, 3)]
+    units = Units()
+    assert rows == [
+        ["shop 0", "0 choices", units.change(0.5) + units.ends((0.25, 0.75))],
+        *([f"shop {number}", f"{number} choices", ""] for number in (1, 2, 3)),
+        ["shop 9", "no report", "it has no choices"],
+    ]

@@ -77,3 +77,9 @@ def test_there_is_an_example_for_everything(cafe: Shop) -> None:
             for parameter in operation.get("parameters", []):
                 known = {"example", "examples", "default"} & {*parameter, *parameter["schema"]}
                 assert known, (path, parameter["name"])
+
+
+def test_monitoring_says_that_it_may_not_be_ready(cafe: Shop) -> None:
+    content = cafe.http.request("GET", "/openapi.json").json()
+    for path in ("/healthz", "/readyz", "/metrics"):
+        assert {"200", "503"} <= content["paths"][path]["get"]["responses"].keys(), path

@@ -311,3 +311,8 @@ def test_tokens_have_names_and_expire(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "  Till 2  expired " in run("serve", "token", "list", ".", cwd=tmp_path).stdout
     wrong = run("serve", "token", "create", ".", "--market", "*", "--expires", "5", cwd=tmp_path)
     assert (wrong.returncode, "--expires is '5', which is not a time" in wrong.stderr) == (2, True)
+
+
+def test_tokens_make_the_folder_and_those_above_it(tmp_path: Path) -> None:
+    assert tokens.create(tmp_path / "all" / "shops" / "York", ["*"], ["read"]).startswith("rs_")
+    assert (tmp_path / "all" / "shops" / "York" / tokens.NAME).is_file()

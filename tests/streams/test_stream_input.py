@@ -165,6 +165,7 @@ def test_what_is_offered_to_all_may_be_said_once() -> None:
     [
         ("observation,item,chosen\n1,tea,1\n", "a table of the format 'long', where a row is not a choice"),
         ("offer_id,chosen\n1,tea\n", "has no column"),
+        ("offer_id,item,chosen\n1,tea,1\n", "a table of numbered offers, where a row is not a choice"),
         ("offered,price\ntea,1\n", "has no column 'chosen'"),
         ("offered,chosen\ntea;pie,tea,3\n", "line 2: there are more values than columns"),
         ("offered,chosen\ntea;pie,rum\n", "line 2: the choice 'rum' is not in its offer"),
