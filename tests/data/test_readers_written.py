@@ -96,7 +96,9 @@ def test_all_records_in_one_array(
         ('[{"offered": "a;b", "chosen": "a"}] []', BROKEN),
         ('[{"offered": "a;b", "chosen": "a"}' + ", 1" * 99, BROKEN),
         ("[" + "[" * 3 * MAX_LINE_BYTES, BROKEN),
-        ("[]", "has no records"),
+        ("[5]", "record 1: this is not a JSON object"),
+        ("5\n{}\n", "line 1: this is not a JSON object"),
+        *((empty, "has no records") for empty in ("[]", "[{}]", "{}\n{}\n")),
     ],
 )
 def test_arrays_that_break_off(content: str, words: str, tmp_path: Path) -> None:

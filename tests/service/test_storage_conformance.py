@@ -234,6 +234,22 @@ def test_the_course_is_thinned(one: Store) -> None:
     assert (points[0].position, points[-1].position) == (1, store.MAX_COURSE_POINTS + 2)
 
 
+def test_the_course_has_points_of_these_settings_and_this_log(one: Store) -> None:
+    one.send(TEA)
+    market = one.row().id
+
+    def added(epoch: int, *positions: int) -> list[int]:
+        with transaction(one.learned):
+            for position in positions:
+                store.append_point(one.learned, market, epoch, store.CoursePoint(position, 1.0, 1.0, None, None))
+        return [point.position for point in store.course_points(one.learned, market)]
+
+    assert added(1, 2, 4, 6) == [2, 4, 6]
+    assert added(1, 6) == [2, 4, 6]
+    assert added(1, 5) == [2, 4, 5]  # what was learned of a longer log is gone
+    assert added(2, 5) == [5]  # and what was learned with other settings
+
+
 def test_problems_are_told_and_cleared(one: Store) -> None:
     store.set_problem(one.learned, 1, 2, "It fails.")
     store.set_problem(one.learned, 1, 2, "It fails again.")
