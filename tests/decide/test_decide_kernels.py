@@ -225,3 +225,27 @@ def test_a_table_of_a_chain_has_what_every_offer_earns(free: int) -> None:
             Assortments([[items[code] for code in offer]], items)
         )
         assert table[missing] == pytest.approx(shares @ margins[offer])
+
+
+@pytest.mark.parametrize(
+    ("slots", "capacity", "answer", "offer"),
+    [
+        (5, np.inf, (6.0, 0.0, 0.0), [1, 1, 0, 1, 0]),  # all that pay
+        (3, np.inf, (6.0, 1.0, 0.0), [1, 1, 0, 1, 0]),  # the last slot is taken by a net price of 1
+        (2, np.inf, (5.0, 2.0, 1.0), [1, 0, 0, 1, 0]),  # the next that would pay has 1
+        (0, np.inf, (0.0, 0.0, 3.0), [0, 0, 0, 0, 0]),
+        (5, 9.0, (6.0, 0.0, 0.0), [1, 1, 0, 1, 0]),  # a capacity for all, which is no smaller relaxation
+        (5, 4.0, (4.5, 0.0, np.inf), [0.5, 1, 0, 1, 0]),  # half of the item that is paid least for its space
+        (5, 2.0, (3.0, 0.0, np.inf), [0, 1, 0, 1, 0]),
+        (5, 1.0, (2.0, 0.0, np.inf), [0, 0, 0, 1, 0]),
+        (1, 4.0, (3.0, 3.0, 2.0), [1, 0, 0, 0, 0]),  # slots are the smaller relaxation
+    ],
+)
+def test_an_offer_at_prices_is_of_the_smaller_relaxation(
+    slots: int, capacity: float, answer: tuple[float, ...], offer: list[float]
+) -> None:
+    total, cost = np.array([4.0, 1.5, 0.5, 2.0, 1.0]), np.array([1.0, 0.5, 0.5, 0.0, 2.0])
+    space = np.array([4.0, 1.0, 1.0, 1.0, 0.0])  # net prices are 3, 1, 0, 2, -1
+    given = np.full(5, 9.0)
+    assert branch_kernels.offer_at(total, OfferLimits(cost, space, slots, capacity), given) == answer
+    assert given.tolist() == offer
