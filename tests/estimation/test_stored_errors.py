@@ -127,3 +127,30 @@ def test_a_share_that_is_also_a_type_has_one_interval() -> None:
     content = errors.describe_errors(many)
     types = {tuple(key): error for key, error in content["types"]}
     assert types[()] == content["shares"][content["offer"].index("no")]
+
+
+def test_intervals_are_two_errors_wide_within_0_and_1() -> None:
+    model = rs.RankingModel("abn", [tuple("abn"), tuple("ban"), tuple("nab")], [0.5, 0.3, 0.2], no_choice_code=2)
+    content = {
+        "replicates": 20, "offer": list("abn"), "gone": list("ba"), "shares": [0.1, 0.2, 0.01],
+        "substitution": [[0.05, 0.0, 0.1], [0.0, 0.6, 0.01]], "types": [[["a", "b"], 0.1], [["n"], 0.2]],
+    }  # fmt: skip
+    model.note(errors=content)
+    stored = StoredErrors.of(model)
+    assert stored is not None
+    shares = stored.predict()
+    assert shares["a"] == pytest.approx((0.5, 0.5 - 0.196, 0.5 + 0.196))
+    assert shares["b"] == pytest.approx((0.3, 0.0, 0.3 + 0.392))
+    moves = stored.substitution()
+    wide = np.array([[0.0, 0.6, 0.01], [0.05, 0.0, 0.1], [np.nan] * 3])  # of a, b and n
+    assert moves.low == pytest.approx(np.maximum(moves.shares - 1.96 * wide, 0.0), nan_ok=True)
+    assert moves.high == pytest.approx(np.minimum(moves.shares + 1.96 * wide, 1.0), nan_ok=True)
+    types = stored.favourites()
+    assert list(types) == [("a", "b")]  # only those with errors, of items that were gone
+    assert types["a", "b"] == pytest.approx((0.5, 0.304, 0.696))
+    for change in (
+        {"replicates": 1}, {"offer": list("ab")}, {"gone": ["b", "x"]}, {"gone": ["b"]}, {"shares": [0.1, 0.2]},
+        {"substitution": [[0.1] * 3]}, {"types": [[["a", "b"], "many"]]}, {"types": 3},
+    ):  # fmt: skip
+        model.note(errors=content | change)
+        assert StoredErrors.of(model) is None, change
