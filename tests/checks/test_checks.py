@@ -10,6 +10,7 @@ from rankstream._core.types import Vec
 from rankstream.distances import KL, L1, L2, MaxDifference
 from rankstream.learners.mirror_descent import Moved
 from rankstream.oracles import Answer
+from rankstream.solver.loop import Solver
 
 pytestmark = pytest.mark.quick
 
@@ -245,8 +246,8 @@ def test_learners_are_tried_on_data_that_rest_that_come_to_rest_and_that_swing(m
         seen.append(shares)
         return usual(solver, state, shares)
 
-    usual = checks.Solver.step
-    monkeypatch.setattr(checks.Solver, "step", step)
+    usual = Solver.step
+    monkeypatch.setattr(Solver, "step", step)
     checks.check_learner(learners.MirrorDescent(horizon=60), L2(OFFERS), OFFERS, rounds=6)
     rounds = np.array(seen[::2]).reshape(3, 6, -1)  # each round is made twice
     assert (rounds[0] == rounds[0, 0]).all()

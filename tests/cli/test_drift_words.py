@@ -17,7 +17,8 @@ def movement(number: int, moved: bool, freedom: int = 2) -> Movement:
 
 
 def report(*movements: Movement, **more: Any) -> DriftReport:
-    return DriftReport(movements, **({"appeared": (), "vanished": (), "level": 0.05, "control": "fdr"} | more))
+    plain: dict[str, Any] = {"appeared": (), "vanished": (), "level": 0.05, "control": "fdr"}
+    return DriftReport(movements, **(plain | more))
 
 
 def lines(found: DriftReport, top: int = 2, by_offer: bool = False) -> list[str]:

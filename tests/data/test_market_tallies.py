@@ -103,8 +103,8 @@ def test_folders_name_markets(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert parts[1].market(["store", "kind"]) == ("York", "*")
     total = Tallies(("store",), HOW, "")
-    for part in parts:
-        total.update(part.read(["store"], HOW, "stop"))
+    for each in parts:
+        total.update(each.read(["store"], HOW, "stop"))
     assert told(total) == WANTED
     assert (total.format, total.failed) == ("transactions", {})
     for some in (parts, parts[:1], parts[1:]):

@@ -216,7 +216,12 @@ def test_prices_count_items_whose_price_varies() -> None:
 
 def test_prices_are_tested_relative_to_the_mean_of_the_item(monkeypatch: pytest.MonkeyPatch) -> None:
     prices: list[Any] = []
-    monkeypatch.setattr(unused_columns, "price_p_value", lambda arrays: prices.append(next(iter(arrays))[2]) or 0.03)
+
+    def p_value(arrays: Any) -> float:
+        prices.append(next(iter(arrays))[2])
+        return 0.03
+
+    monkeypatch.setattr(unused_columns, "price_p_value", p_value)
     found = [float("nan"), 0.01, 0.8]
     monkeypatch.setattr(unused_columns, "logit_price_p_value", lambda _: found.pop(0))
     cells = [("2", "10", "0"), ("4", "10", "0"), ("6", "30", "0")]

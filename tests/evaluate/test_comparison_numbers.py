@@ -176,5 +176,5 @@ class Ticks:
 def test_a_model_counts_its_parameters_or_rankings_or_nothing() -> None:
     rankings = RankingModel("ab", [("a", "b"), ("b", "a")], [0.5, 0.5])
     assert _size(rankings) == (2, "rankings")
-    assert _size(SimpleNamespace(n_parameters=7, weights=[1.0])) == (7, "parameters")  # type: ignore[arg-type]
-    assert _size(SimpleNamespace()) == (0, "")  # type: ignore[arg-type]
+    assert _size(SimpleNamespace(n_parameters=7, weights=[1.0])) == (7, "parameters")
+    assert _size(SimpleNamespace()) == (0, "")

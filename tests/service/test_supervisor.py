@@ -47,7 +47,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     def go_on(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(supervisor.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("rankstream.service.processes.supervisor.time.monotonic", lambda: now[0])
     return go_on
 
 
@@ -105,7 +105,12 @@ def test_a_learner_that_dies_is_started_again_after_ever_longer_pauses(
         started.append((*words, how))
         if len(started) == 2:
             raise OSError(24, "Too many open files")
-        return SimpleNamespace(wait=lambda: (clock(lives[len(started) - 1]), 7)[1], stdin=None, poll=lambda: None)
+
+        def wait() -> int:
+            clock(lives[len(started) - 1])
+            return 7
+
+        return SimpleNamespace(wait=wait, stdin=None, poll=lambda: None)
 
     monkeypatch.setattr(supervisor, "start", start)
     watched = Supervisor("folder")
