@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import ROUNDING, Vec
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts, Target, as_target
+from rankstream.data import Assortments, ChoiceCounts, Target, as_target
 from rankstream.data.observations import some_offers
 from rankstream.oracles.bounds.pool import CLIMB_PASSES, Cut, CutPool
 from rankstream.oracles.bounds.rounds import PartRounds

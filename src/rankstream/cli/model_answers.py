@@ -12,8 +12,7 @@ from rankstream.models.item_names import find_item, own_names, prices_in
 if TYPE_CHECKING:
     from rankstream._core.types import Label
     from rankstream.cli.options import ReadingOptions
-    from rankstream.data.counts import ChoiceCounts
-    from rankstream.data.prices import PriceLevels
+    from rankstream.data import ChoiceCounts, PriceLevels
     from rankstream.estimation.intervals import Bootstrap
     from rankstream.models.files import Model
 

@@ -16,8 +16,7 @@ from rankstream.certificate import Certificate
 from rankstream.columns.data import ColumnFinder, FoundColumns, by_tie_rule
 from rankstream.columns.master import LinearMaster
 from rankstream.columns.proofs import Prover, TableSchedule
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts, Target, as_target
+from rankstream.data import Assortments, ChoiceCounts, Target, as_target
 from rankstream.distances import L1, L2, Distance, HighNorm, LInf
 from rankstream.models.nearest import NearestMixture
 from rankstream.models.rankings import RankingModel

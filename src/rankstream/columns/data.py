@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from rankstream import oracles
 from rankstream._core.types import ROUNDING, Codes, Vec
 from rankstream._core.watch import Watch, unwatched
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts, Target
+from rankstream.data import Assortments, ChoiceCounts, Target
 from rankstream.data.observations import impossible_choices, restrict, seen_offers
 from rankstream.distances import L2
 from rankstream.learners import MirrorDescent

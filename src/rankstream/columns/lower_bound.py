@@ -10,8 +10,7 @@ from rankstream._core.watch import Watch, seconds_left, unwatched
 from rankstream.columns.corrective import ColumnSearch, Goal, is_slow, run_search, search_and_prove, seen_weights
 from rankstream.columns.data import ColumnFinder
 from rankstream.columns.proofs import Prover
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import Target
+from rankstream.data import Assortments, Target
 from rankstream.distances import Distance, HighNorm
 from rankstream.oracles import Oracle
 from rankstream.oracles.selection import proving_table

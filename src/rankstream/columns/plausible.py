@@ -16,9 +16,7 @@ from rankstream.certificate import confidence_radii
 from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, observe
 from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, Region, ball
 from rankstream.columns.uncertain import bound_shares
-from rankstream.data.assortments import Assortments, as_offer, plain
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.uncertain import UncertainCounts
+from rankstream.data import Assortments, ChoiceCounts, UncertainCounts, as_offer, plain
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Ties, auto
 

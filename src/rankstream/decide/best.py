@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.watch import Deadline, Watch, process_seconds, seconds_left, until, unwatched
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.decide.context import context_of
 from rankstream.decide.decision import Decision, RunnerUp
 from rankstream.decide.engines.selection import EngineAnswer, solve

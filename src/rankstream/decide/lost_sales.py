@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankstream._core.types import Label, Vec
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.data.readers.account import Account, Exposure
 from rankstream.decide.intervals import bootstrap_of
 from rankstream.decide.problem.items import Numbers, margin_vector, names_of

@@ -11,8 +11,7 @@ import numpy as np
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Label
 from rankstream._core.watch import Watch, unwatched
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observations import contradiction, observed
+from rankstream.data import ChoiceCounts, contradiction, observed
 from rankstream.decide.best import decide
 from rankstream.decide.decision import Decision
 from rankstream.decide.engines.tables import most_decided, scan, table_of

@@ -11,8 +11,7 @@ from rankstream._core.watch import Deadline, Watch, unwatched
 from rankstream.columns.data import Limits
 from rankstream.columns.master import Region
 from rankstream.columns.plausible import PlausibleModels, plausible_models
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.uncertain import UncertainCounts
+from rankstream.data import ChoiceCounts, UncertainCounts
 from rankstream.decide.best import decide
 from rankstream.decide.decision import PER_100, Decision, named
 from rankstream.decide.engines.tables import most_decided, scan, table_of

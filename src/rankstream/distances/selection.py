@@ -7,8 +7,7 @@ from typing import Literal
 import numpy as np
 
 from rankstream._core.arguments import number_between, whole_number
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.distances.bilinear import MIN_WEIGHT
 from rankstream.distances.kl import KL
 from rankstream.distances.max_difference import MaxDifference

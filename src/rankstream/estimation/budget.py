@@ -9,8 +9,7 @@ from typing import Any
 from rankstream._core.arguments import number_between
 from rankstream._core.watch import Deadline, Progress, interrupts, thread_seconds
 from rankstream.columns.corrective import is_slow
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.estimation.errors import store_errors
 from rankstream.estimation.estimate import run_task
 from rankstream.estimation.methods import METHODS, WITH_PRICES, Method, Nearest, PrimalDual, make, pick

@@ -9,8 +9,7 @@ import numpy as np
 
 from rankstream._core.types import Label, Vec
 from rankstream._core.watch import Progress
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.estimation.intervals import Bootstrap, Share
 from rankstream.models.answers import Substitution, favourites, most_chosen, substitution
 from rankstream.models.fit_warnings import interval_words

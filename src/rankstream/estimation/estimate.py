@@ -9,10 +9,7 @@ from time import perf_counter
 from typing import Any, Unpack
 
 from rankstream._core.threads import one_blas_thread
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observations import contradiction
-from rankstream.data.uncertain import UncertainCounts
+from rankstream.data import Assortments, ChoiceCounts, UncertainCounts, contradiction
 from rankstream.estimation.methods import Logit, Method, make, pick
 from rankstream.estimation.methods.selection import Settings
 from rankstream.estimation.task import Data, Task, make_task

@@ -11,9 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.types import Codes, Label, Vec
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.decay import DecayingCounts
+from rankstream.data import Assortments, ChoiceCounts, DecayingCounts
 from rankstream.estimation.intervals import Bootstrap
 from rankstream.estimation.methods import MaxEntropy, Method, PrimalDual, make, pick
 from rankstream.estimation.rows import (

@@ -13,9 +13,7 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Label, Vec
 from rankstream._core.watch import Progress, unwatched
-from rankstream.data.assortments import Assortments, as_offer
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observations import observed
+from rankstream.data import Assortments, ChoiceCounts, as_offer, observed
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest, make, pick
 from rankstream.estimation.misfit import (
     Misfit,

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankstream._core.types import Vec
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.distances import observation_weights
 from rankstream.models.protocol import ChoiceModel
 

@@ -10,8 +10,7 @@ from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, unwatched
 from rankstream.certificate import Certificate, certify
 from rankstream.columns.lower_bound import HalfSpace, prove_lower_bound
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts, Target
+from rankstream.data import Assortments, ChoiceCounts, Target
 from rankstream.distances import HighNorm
 from rankstream.estimation.task import Task
 from rankstream.learners.rounds import Sums

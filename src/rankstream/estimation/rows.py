@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from rankstream._core.types import Codes, Label, Mask, Vec
-from rankstream.data.assortments import Assortments, as_offer
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts, as_offer
 
 
 def count_availability(

@@ -13,8 +13,7 @@ import numpy as np
 
 from rankstream._core.arguments import number_between
 from rankstream._core.types import Codes, Label, Mask, Vec
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.data.uncertain import Period, Term, UncertainCounts, matrix_over_sets
 from rankstream.models.protocol import Predicts
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from rankstream._core.files import write_whole
 from rankstream._core.types import Label, Vec
-from rankstream.data.assortments import Assortments, as_offer
-from rankstream.data.prices import PriceLevels
+from rankstream.data import Assortments, PriceLevels, as_offer
 from rankstream.models.answers import Substitution, missing_no_choice, substitution
 from rankstream.models.fit_warnings import noted
 from rankstream.models.nearness import Nearness, compare_offer, seen_offers

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Label, Vec
-from rankstream.data.assortments import Assortments, plain
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts, plain
 from rankstream.data.prices import PRICE_ROUNDING, PriceLevels
 from rankstream.models.protocol import Predicts
 

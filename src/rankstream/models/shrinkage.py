@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Label, Vec
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.models.protocol import Predicts
 
 STRENGTHS = np.geomspace(1e6, 1.0, 61)

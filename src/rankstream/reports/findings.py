@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Label
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.drift import DriftReport
-from rankstream.data.prices import price_text, split_label
+from rankstream.data import ChoiceCounts, DriftReport, price_text, split_label
 from rankstream.data.readers.reading import Reading
 from rankstream.decide.context import equally_often, most_frequent_offer
 from rankstream.decide.decision import Decision, Units, explanation, named, summary

@@ -9,8 +9,7 @@ from rankstream._core.files import write_whole
 from rankstream._core.terminal import plural
 from rankstream._core.version import VERSION
 from rankstream._core.watch import Deadline, Watch, process_seconds
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.drift import DriftReport, drift_report
+from rankstream.data import ChoiceCounts, DriftReport, drift_report
 from rankstream.data.readers.reading import Reading
 from rankstream.decide.best import PART_FOR_SEARCH, best_offer
 from rankstream.decide.decision import Units

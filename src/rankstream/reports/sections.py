@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Label
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observations import restrict
-from rankstream.data.prices import price_text
+from rankstream.data import ChoiceCounts, price_text, restrict
 from rankstream.models.answers import Substitution
 from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.models.protocol import ChoiceModel

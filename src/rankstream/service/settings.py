@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from rankstream.data.assortments import Assortments
+from rankstream.data import Assortments, PriceLevels
 from rankstream.data.decay import make_counts
-from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.prices import checked_levels
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.sources.labels import text

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from rankstream._core.watch import Deadline, process_seconds
 from rankstream.certificate import Certificate
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observations import observed
+from rankstream.data import ChoiceCounts, observed
 from rankstream.models.base import Model
 from rankstream.streams.entropy_follower import Due, EntropyFollower
 from rankstream.streams.live import Live, Record

@@ -10,10 +10,7 @@ from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Vec
 from rankstream._core.watch import Watch, until, unwatched
 from rankstream.certificate import Certificate
-from rankstream.data.assortments import Assortments
-from rankstream.data.attributes import Attributes
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observations import observed
+from rankstream.data import Assortments, Attributes, ChoiceCounts, observed
 from rankstream.distances import Distance
 from rankstream.models.base import finite_array
 from rankstream.models.entropy.ensemble import Stack, fit_stack

@@ -8,8 +8,7 @@ import numpy as np
 
 from rankstream import oracles
 from rankstream._core.threads import one_blas_thread
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.oracles import Explained, QuickOracle
 from rankstream.solver.runs import Run
 from rankstream.streams.entropy_follower import EntropyFollower

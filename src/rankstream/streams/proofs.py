@@ -6,8 +6,7 @@ from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Label
 from rankstream.certificate import Certificate
 from rankstream.columns.lower_bound import HalfSpace, is_plain_l2, prove_lower_bound
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.oracles import QuickOracle, auto
 from rankstream.solver.runs import Run
 from rankstream.streams.entropy_follower import can_follow

@@ -5,9 +5,8 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from rankstream._core.types import Label
-from rankstream.data.assortments import Assortments, plain
+from rankstream.data import Assortments, PriceLevels, plain
 from rankstream.data.counts import MAX_OBSERVATIONS
-from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.problems import shown
 
 MAX_DETECTED_COUNT = 100_000

@@ -10,8 +10,7 @@ import numpy as np
 
 from rankstream._core.arguments import listed, whole_number
 from rankstream._core.types import Codes, Label, Vec
-from rankstream.data.assortments import plain
-from rankstream.data.prices import PriceLevels
+from rankstream.data import PriceLevels, plain
 from rankstream.decide.problem.rules import LimitRow
 from rankstream.models.prices import levels_of
 

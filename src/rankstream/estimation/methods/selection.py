@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Literal, Protocol, TypedDict
 
-from rankstream.data.attributes import Attributes
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Attributes, ChoiceCounts
 from rankstream.distances import Distance
 from rankstream.estimation.methods.max_entropy import MaxEntropy
 from rankstream.estimation.methods.parametric import (

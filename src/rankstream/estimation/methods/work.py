@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream.data.counts import ChoiceCounts
-from rankstream.data.observations import observed
+from rankstream.data import ChoiceCounts, observed
 from rankstream.models.entropy.ensemble import CHOICE_FOLDS, n_folds
 from rankstream.models.entropy.fit import QUICK_STATES, SAMPLES
 from rankstream.models.entropy.guides import MAX_EXACT_CHOICES

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from rankstream._core.arguments import number_between
 from rankstream._core.threads import crew
 from rankstream._core.types import ROUNDING, Bits, Vec
-from rankstream.data.assortments import Assortments
-from rankstream.data.order import refuse_order
+from rankstream.data import Assortments, refuse_order
 from rankstream.oracles.protocol import Answer, TableOracle, Ties, finite_costs
 from rankstream.oracles.reductions import item_bits, reduce
 from rankstream.oracles.tables import dense_kernels

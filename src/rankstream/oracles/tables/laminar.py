@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.compilation import compiled
 from rankstream._core.types import Codes, Vec
-from rankstream.data.assortments import Assortments
-from rankstream.data.order import refuse_order
+from rankstream.data import Assortments, refuse_order
 from rankstream.oracles.protocol import Answer, TieRule, Ties, finite_costs
 from rankstream.oracles.reductions import reduce
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from rankstream import distances, learners, oracles
 from rankstream._core.types import Vec
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.data.decay import DecayingCounts, WindowCounts
 from rankstream.learners.mirror_descent import Averaged, Moved
 from rankstream.learners.rounds import Sums

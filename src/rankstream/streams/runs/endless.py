@@ -13,8 +13,7 @@ import numpy as np
 
 from rankstream._core.threads import one_blas_thread
 from rankstream._core.types import Vec
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.data.vertex_kernels import add_choices
 from rankstream.distances import observation_weights
 from rankstream.learners import DualAveraging

@@ -16,8 +16,7 @@ import numpy as np
 
 from rankstream import oracles
 from rankstream._core.types import Codes, Vec
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts
+from rankstream.data import Assortments, ChoiceCounts
 from rankstream.data.order import same_order
 from rankstream.data.vertex_kernels import add_choices
 from rankstream.distances import KL, L1, L2, Distance, LInf
