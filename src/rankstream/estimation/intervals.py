@@ -24,9 +24,8 @@ from rankstream.estimation.misfit import (
     sizes_by_person,
 )
 from rankstream.estimation.task import Task
+from rankstream.models import ChoiceModel, EntropyFit, EntropyModel, fit_max_entropy
 from rankstream.models.answers import Substitution, favourites, missing_no_choice, substitution
-from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
-from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.models.entropy.soft_lattice import shared_programs
 from rankstream.models.entropy.trust import Curvature
@@ -41,7 +40,6 @@ from rankstream.models.prices import (
     nearby_offers,
     require_levels,
 )
-from rankstream.models.protocol import ChoiceModel
 
 Variance = Callable[[Vec, Vec], Vec]
 GAP = 1e-2

@@ -14,8 +14,7 @@ from rankstream.data import Assortments, ChoiceCounts, Target
 from rankstream.distances import HighNorm
 from rankstream.estimation.task import Task
 from rankstream.learners.rounds import Sums
-from rankstream.models.protocol import ChoiceModel
-from rankstream.models.rankings import RankingModel
+from rankstream.models import ChoiceModel, RankingModel
 from rankstream.oracles import Oracle
 from rankstream.solver.runs import Estimate, History
 

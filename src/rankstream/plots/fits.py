@@ -10,8 +10,7 @@ from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.decision import PER_100, Decision
 from rankstream.estimation.estimate import Estimate
 from rankstream.evaluate.comparison import HELD_OUT, Comparison
-from rankstream.models.protocol import ChoiceModel
-from rankstream.models.sparse import Frontier
+from rankstream.models import ChoiceModel, Frontier
 from rankstream.plots.models import BLUE, GREY, ORANGE, finish, short_names, wilson
 
 if TYPE_CHECKING:

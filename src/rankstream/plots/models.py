@@ -10,11 +10,10 @@ from rankstream._core.arguments import number_between, whole_number
 from rankstream._core.terminal import plural, visible
 from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
+from rankstream.models import ChoiceModel, Model
 from rankstream.models.answers import Substitution, favourites, most_chosen
-from rankstream.models.base import Model
 from rankstream.models.fit_warnings import interval_words
 from rankstream.models.prices import levels_of
-from rankstream.models.protocol import ChoiceModel
 from rankstream.models.rankings import DenseModel, RankingModel
 
 if TYPE_CHECKING:

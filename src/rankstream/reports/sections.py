@@ -7,9 +7,8 @@ import numpy as np
 
 from rankstream._core.types import Label
 from rankstream.data import ChoiceCounts, price_text, restrict
-from rankstream.models.answers import Substitution
+from rankstream.models import ChoiceModel, Substitution
 from rankstream.models.fit_warnings import fit_warnings, interval_words
-from rankstream.models.protocol import ChoiceModel
 from rankstream.plots.models import wilson
 from rankstream.reports.blocks import Chart, Section, TableBlock, brief, percent, share_and_ends
 

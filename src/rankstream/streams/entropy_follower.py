@@ -12,15 +12,11 @@ from rankstream._core.watch import Watch, until, unwatched
 from rankstream.certificate import Certificate
 from rankstream.data import Assortments, Attributes, ChoiceCounts, observed
 from rankstream.distances import Distance
+from rankstream.models import EntropyFit, EntropyModel, LatentClassModel, LogitModel, MarkovChainModel, fit_max_entropy
 from rankstream.models.base import finite_array
 from rankstream.models.entropy.ensemble import Stack, fit_stack
-from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
 from rankstream.models.entropy.guides import PRICED, FittedGuide, with_attributes
-from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.entropy.ranking_laws import MAX_STATES
-from rankstream.models.parametric.latent_class import LatentClassModel
-from rankstream.models.parametric.markov_chain import MarkovChainModel
-from rankstream.models.parametric.mnl import LogitModel
 
 MIN_CHOICES = 50  # choices before the first fit; benchmarks/stream_models.py shows what these settings bring
 REWEIGH_GROWTH = 2.0  # of the choices, after which guides are weighed anew

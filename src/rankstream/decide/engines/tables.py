@@ -13,13 +13,8 @@ from rankstream.decide.engines import law_kernels, table_kernels
 from rankstream.decide.engines.lists import make_lists
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import FREE, IN, OUT, Rules
-from rankstream.models.entropy.model import EntropyModel
+from rankstream.models import EntropyModel, LatentClassModel, LogitModel, MarkovChainModel, PricedModel, RankingModel
 from rankstream.models.lifts import Chains, tail_sums
-from rankstream.models.parametric.attribute_logit import PricedModel
-from rankstream.models.parametric.latent_class import LatentClassModel
-from rankstream.models.parametric.markov_chain import MarkovChainModel
-from rankstream.models.parametric.mnl import LogitModel
-from rankstream.models.rankings import RankingModel
 
 MAX_CELLS = 2**24  # 128 MB of values
 MAX_STATES = 2**26

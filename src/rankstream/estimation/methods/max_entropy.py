@@ -8,10 +8,8 @@ from rankstream._core.watch import until
 from rankstream.data.attributes import Attributes
 from rankstream.estimation.model_certificate import estimate_of
 from rankstream.estimation.task import Task
-from rankstream.models.entropy.fit import EntropyFit, fit_max_entropy
+from rankstream.models import ChoiceModel, EntropyFit, RankingLaw, fit_max_entropy
 from rankstream.models.entropy.pool import PoolGuide
-from rankstream.models.entropy.ranking_laws import RankingLaw
-from rankstream.models.protocol import ChoiceModel
 from rankstream.solver.runs import Estimate
 
 FIT_PART = 0.9
