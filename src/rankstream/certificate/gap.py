@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.arguments import number_between
-from rankstream._core.types import ROUNDING, Mask, Vec
+from rankstream._core import ROUNDING, Mask, Vec, number_between
 from rankstream.data.counts import ChoiceCounts
 from rankstream.distances.protocol import Distance
 from rankstream.learners.rounds import Sums

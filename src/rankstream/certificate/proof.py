@@ -5,8 +5,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import ROUNDING, Vec
+from rankstream._core import ROUNDING, Vec, number_between, whole_number
 from rankstream.data import Assortments, ChoiceCounts, Target, as_target
 from rankstream.data.observations import some_offers
 from rankstream.oracles.bounds.pool import CLIMB_PASSES, Cut, CutPool

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import distances, oracles
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import ROUNDING, Codes, Vec
-from rankstream._core.watch import Watch, until, unwatched
+from rankstream._core import ROUNDING, Codes, Vec, Watch, number_between, until, unwatched, whole_number
 from rankstream.certificate import Certificate
 from rankstream.columns.data import ColumnFinder, FoundColumns, by_tie_rule
 from rankstream.columns.master import LinearMaster

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import oracles
-from rankstream._core.types import ROUNDING, Codes, Vec
-from rankstream._core.watch import Watch, unwatched
+from rankstream._core import ROUNDING, Codes, Vec, Watch, unwatched
 from rankstream.data import Assortments, ChoiceCounts, Target
 from rankstream.data.observations import impossible_choices, restrict, seen_offers
 from rankstream.distances import L2

@@ -5,8 +5,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from rankstream._core.types import ROUNDING, Vec
-from rankstream._core.watch import Watch, seconds_left, unwatched
+from rankstream._core import ROUNDING, Vec, Watch, seconds_left, unwatched
 from rankstream.columns.corrective import ColumnSearch, Goal, is_slow, run_search, search_and_prove, seen_weights
 from rankstream.columns.data import ColumnFinder
 from rankstream.columns.proofs import Prover

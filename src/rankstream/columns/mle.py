@@ -8,10 +8,8 @@ from time import perf_counter
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from rankstream._core.arguments import number_between, whole_number
+from rankstream._core import Codes, Vec, Watch, number_between, unwatched, whole_number
 from rankstream._core.threads import one_blas_thread
-from rankstream._core.types import Codes, Vec
-from rankstream._core.watch import Watch, unwatched
 from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, observe, on_top
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models.rankings import RankingModel

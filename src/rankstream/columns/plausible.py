@@ -10,8 +10,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import number_between
-from rankstream._core.types import Codes, Label, Vec
+from rankstream._core import Codes, Label, Vec, number_between
 from rankstream.certificate import confidence_radii
 from rankstream.columns.data import ColumnFinder, Columns, Limits, MakeOracle, Observed, observe
 from rankstream.columns.master import FEASIBILITY_TOLERANCE, Ball, Master, Region, ball

@@ -5,9 +5,8 @@ from time import perf_counter
 
 import numpy as np
 
+from rankstream._core import ROUNDING, Vec, Watch, seconds_left, unwatched
 from rankstream._core.threads import thread_count
-from rankstream._core.types import ROUNDING, Vec
-from rankstream._core.watch import Watch, seconds_left, unwatched
 from rankstream.certificate.proof import Proof
 from rankstream.columns.data import ColumnFinder, FoundColumns
 from rankstream.data.counts import Target

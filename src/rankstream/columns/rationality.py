@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._core.arguments import whole_number
-from rankstream._core.types import Label, Vec
-from rankstream._core.watch import Watch, unwatched
+from rankstream._core import Label, Vec, Watch, unwatched, whole_number
 from rankstream.certificate.gap import log_mixture
 from rankstream.columns import mle
 from rankstream.columns.corrective import ColumnSearch, Goal

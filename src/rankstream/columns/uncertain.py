@@ -8,8 +8,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from rankstream._core.arguments import number_between
-from rankstream._core.types import Label, Vec
+from rankstream._core import Label, Vec, number_between
 from rankstream.columns.data import Observed
 from rankstream.columns.master import Ball, Region, ball
 from rankstream.data.uncertain import Term, UncertainCounts, matrix_over_sets

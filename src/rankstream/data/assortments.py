@@ -9,8 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import listed, whole_numbers
-from rankstream._core.types import Codes, Label, Vec
+from rankstream._core import Codes, Label, Vec, listed, whole_numbers
 from rankstream.data.order import NO_ORDER, Order, Pairs, Precedence, check_pairs, precedence
 
 PLAIN = {str, int, bool, type(None)}  # label types that need no conversion and no further checks

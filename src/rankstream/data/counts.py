@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import number_between, whole_numbers
-from rankstream._core.types import Codes, Label, Mask, Vec
+from rankstream._core import Codes, Label, Mask, Vec, number_between, whole_numbers
 from rankstream.data.assortments import Assortments, Space
 from rankstream.data.order import Order
 

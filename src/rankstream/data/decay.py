@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import number_between
-from rankstream._core.types import Codes, Vec
+from rankstream._core import Codes, Vec, number_between
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 

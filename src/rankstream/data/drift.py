@@ -5,8 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankstream._core.arguments import number_between
-from rankstream._core.types import Label, Vec
+from rankstream._core import Label, Vec, number_between
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.item_changes import MIN_EXPECTED_CHOICES, ItemCells, ItemMovement, changed_items, count_comparable

@@ -6,8 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import whole_number
-from rankstream._core.types import Codes, Label, Vec
+from rankstream._core import Codes, Label, Vec, whole_number
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.arguments import whole_number
-from rankstream._core.types import Label
+from rankstream._core import Label, whole_number
 from rankstream.data.assortments import plain
 from rankstream.data.order import Pairs
 

@@ -8,8 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Codes, Label, Vec
+from rankstream._core import Codes, Label, Vec, number_between, whole_number
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.counts import ChoiceCounts
 

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankstream._core.arguments import number_between
-from rankstream._core.types import Label
+from rankstream._core import Label, number_between
 from rankstream.data.assortments import Assortments, as_offer, plain
 from rankstream.data.counts import ChoiceCounts
 

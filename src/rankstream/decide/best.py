@@ -4,8 +4,16 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Unpack
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.watch import Deadline, Watch, process_seconds, seconds_left, until, unwatched
+from rankstream._core import (
+    Deadline,
+    Watch,
+    number_between,
+    process_seconds,
+    seconds_left,
+    until,
+    unwatched,
+    whole_number,
+)
 from rankstream.data import Assortments, ChoiceCounts
 from rankstream.decide.context import context_of
 from rankstream.decide.decision import Decision, RunnerUp

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankstream._core.types import Label, Mask
-from rankstream._core.watch import Watch
+from rankstream._core import Label, Mask, Watch
 from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.moves import OfferChange, best_of_each_kind, mask_of, single_changes
 from rankstream.decide.offer_values import values

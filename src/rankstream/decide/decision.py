@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rankstream._core import Deadline, Label, Mask
 from rankstream._core.terminal import plural
-from rankstream._core.types import Label, Mask
-from rankstream._core.watch import Deadline
 from rankstream.decide.context import Context
 from rankstream.decide.moves import least_gain, mask_of, single_changes
 from rankstream.decide.offer_values import values

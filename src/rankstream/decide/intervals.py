@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.types import Label, Vec
-from rankstream._core.watch import Deadline, Watch, process_seconds, until, unwatched
+from rankstream._core import Deadline, Label, Vec, Watch, process_seconds, until, unwatched
 from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.context import Context
 from rankstream.decide.decision import Decision, Lead

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankstream._core.types import Label, Mask
-from rankstream._core.watch import Watch, unwatched
+from rankstream._core import Label, Mask, Watch, unwatched
 from rankstream.data.prices import price_text, split_label
 from rankstream.decide.offer_values import OFFERS_AT_ONCE, values
 from rankstream.decide.problem.offers import OfferProblem

@@ -8,9 +8,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Label
-from rankstream._core.watch import Watch, unwatched
+from rankstream._core import Label, Watch, number_between, unwatched, whole_number
 from rankstream.data import ChoiceCounts, contradiction, observed
 from rankstream.decide.best import decide
 from rankstream.decide.decision import Decision

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.arguments import optional
-from rankstream._core.types import Label, Mask, Vec
+from rankstream._core import Label, Mask, Vec, optional
 from rankstream.data.assortments import Assortments, as_offer
 from rankstream.decide.problem.items import Numbers, margin_vector, names_of, number_vector
 from rankstream.decide.problem.offers import OfferProblem

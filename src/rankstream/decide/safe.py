@@ -5,9 +5,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Label, Mask
-from rankstream._core.watch import Deadline, Watch, unwatched
+from rankstream._core import Deadline, Label, Mask, Watch, number_between, unwatched, whole_number
 from rankstream.columns.data import Limits
 from rankstream.columns.master import Region
 from rankstream.columns.plausible import PlausibleModels, plausible_models

@@ -8,8 +8,7 @@ from math import sqrt
 
 import numpy as np
 
-from rankstream._core.arguments import number_between
-from rankstream._core.types import Mask, Vec
+from rankstream._core import Mask, Vec, number_between
 from rankstream.data.assortments import Assortments
 
 MIN_LOG_ARGUMENT = 1e-300  # replaces 0 in logarithms

@@ -6,8 +6,7 @@ from dataclasses import fields, replace
 from math import inf
 from typing import Any
 
-from rankstream._core.arguments import number_between
-from rankstream._core.watch import Deadline, Progress, interrupts, thread_seconds
+from rankstream._core import Deadline, Progress, interrupts, number_between, thread_seconds
 from rankstream.columns.corrective import is_slow
 from rankstream.data import Assortments, ChoiceCounts
 from rankstream.estimation.errors import store_errors

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.types import Label, Vec
-from rankstream._core.watch import Progress
+from rankstream._core import Label, Progress, Vec
 from rankstream.data import Assortments, ChoiceCounts
 from rankstream.estimation.intervals import Bootstrap, Share
 from rankstream.models.answers import Substitution, favourites, most_chosen, substitution

@@ -9,8 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Codes, Label, Vec
+from rankstream._core import Codes, Label, Vec, number_between, whole_number
 from rankstream.data import Assortments, ChoiceCounts, DecayingCounts
 from rankstream.estimation.intervals import Bootstrap
 from rankstream.estimation.methods import MaxEntropy, Method, PrimalDual, make, pick

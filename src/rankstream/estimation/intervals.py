@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankstream._core.arguments import number_between, whole_number
+from rankstream._core import Label, Progress, Vec, number_between, unwatched, whole_number
 from rankstream._core.threads import one_blas_thread
-from rankstream._core.types import Label, Vec
-from rankstream._core.watch import Progress, unwatched
 from rankstream.data import Assortments, ChoiceCounts, as_offer, observed
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest, make, pick
 from rankstream.estimation.misfit import (

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankstream import distances
-from rankstream._core.types import Vec
-from rankstream._core.watch import Watch, unwatched
+from rankstream._core import Vec, Watch, unwatched
 from rankstream.certificate import Certificate, certify
 from rankstream.columns.lower_bound import HalfSpace, prove_lower_bound
 from rankstream.data import Assortments, ChoiceCounts, Target

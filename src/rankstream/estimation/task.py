@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import distances, oracles
-from rankstream._core.arguments import whole_number
-from rankstream._core.types import Vec
-from rankstream._core.watch import Watch, unwatched
+from rankstream._core import Vec, Watch, unwatched, whole_number
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts, Target, as_rows, as_target
 from rankstream.distances import Distance

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._core.arguments import number_between
-from rankstream._core.types import Codes, Label, Mask, Vec
+from rankstream._core import Codes, Label, Mask, Vec, number_between
 from rankstream.data import Assortments, ChoiceCounts
 from rankstream.data.uncertain import Period, Term, UncertainCounts, matrix_over_sets
 from rankstream.models.protocol import Predicts

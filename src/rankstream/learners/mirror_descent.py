@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Vec
+from rankstream._core import Vec, number_between, whole_number
 from rankstream.distances.protocol import Distance
 from rankstream.learners.protocol import PowerWeights, power_sum, require_smoothing, step_for, whole_grad_bound
 from rankstream.learners.rounds import Round

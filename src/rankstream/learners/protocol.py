@@ -7,8 +7,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from rankstream._core.arguments import number_between
-from rankstream._core.types import Vec
+from rankstream._core import Vec, number_between
 from rankstream.distances.protocol import Distance
 from rankstream.learners.rounds import Round
 

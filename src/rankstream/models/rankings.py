@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import optional, whole_number
-from rankstream._core.types import Codes, Label, Vec
+from rankstream._core import Codes, Label, Vec, optional, whole_number
 from rankstream.data.assortments import Assortments, plain
 from rankstream.models.answers import Segment
 from rankstream.models.base import Model

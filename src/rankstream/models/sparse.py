@@ -6,8 +6,7 @@ from math import comb
 
 import numpy as np
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Codes, Label, Vec
+from rankstream._core import Codes, Label, Vec, number_between, whole_number
 from rankstream.data.assortments import Assortments
 from rankstream.models.nearest import NearestMixture, winning_coordinates
 

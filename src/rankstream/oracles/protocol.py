@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import whole_number
-from rankstream._core.types import ROUNDING, Codes, Vec
+from rankstream._core import ROUNDING, Codes, Vec, whole_number
 from rankstream.data.assortments import Assortments
 from rankstream.oracles import tie_kernels as kernels
 from rankstream.oracles.walk_kernels import WalkTable, read_ranking

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rankstream._core.arguments import number_between, whole_number
+from rankstream._core import Label, Vec, number_between, whole_number
 from rankstream._core.terminal import plural, visible
-from rankstream._core.types import Label, Vec
 from rankstream.data.counts import ChoiceCounts
 from rankstream.models import ChoiceModel, Model
 from rankstream.models.answers import Substitution, favourites, most_chosen

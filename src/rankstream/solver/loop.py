@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankstream import learners, oracles
-from rankstream._core.arguments import whole_number
-from rankstream._core.types import Mask, Vec
+from rankstream._core import Mask, Vec, whole_number
 from rankstream.certificate import Certificate, certify, confident_gap
 from rankstream.data.assortments import Assortments, Space
 from rankstream.data.counts import ChoiceCounts, Target, as_target

@@ -7,8 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Codes, Vec
+from rankstream._core import Codes, Vec, number_between, whole_number
 from rankstream.certificate import Certificate
 from rankstream.certificate.gap import distance_on
 from rankstream.data.counts import ChoiceCounts, Target

@@ -6,9 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rankstream._core import Vec, Watch, until, unwatched
 from rankstream._core.threads import one_blas_thread
-from rankstream._core.types import Vec
-from rankstream._core.watch import Watch, until, unwatched
 from rankstream.certificate import Certificate
 from rankstream.data import Assortments, Attributes, ChoiceCounts, observed
 from rankstream.distances import Distance

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Codes, Vec
+from rankstream._core import Codes, Vec, number_between, whole_number
 from rankstream.data.decay import as_reach
 from rankstream.data.readers.problems import BadRecordError
 from rankstream.data.readers.sources.labels import text

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankstream._core.types import Bytes, Codes, Vec
-from rankstream._core.watch import Watch, unwatched
+from rankstream._core import Bytes, Codes, Vec, Watch, unwatched
 from rankstream.decide.engines import branch_kernels as kernels
 from rankstream.decide.engines import list_kernels, table_kernels
 from rankstream.decide.engines.list_kernels import WishLists

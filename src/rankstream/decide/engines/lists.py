@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankstream._core.types import Bytes, Codes, Mask, Vec
-from rankstream._core.watch import Watch, unwatched
+from rankstream._core import Bytes, Codes, Mask, Vec, Watch, unwatched
 from rankstream.decide.engines import list_kernels as kernels
 from rankstream.decide.problem.offers import OfferProblem, some_offer
 from rankstream.decide.problem.rules import IN, Rules

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankstream._core.types import Bytes, Mask, Vec
-from rankstream._core.watch import Watch
+from rankstream._core import Bytes, Mask, Vec, Watch
 from rankstream.decide.problem.offers import OfferProblem
 from rankstream.decide.problem.rules import FREE, IN, OUT
 from rankstream.models.parametric.mnl import LogitModel

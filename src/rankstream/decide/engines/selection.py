@@ -6,8 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from rankstream._core.types import Mask
-from rankstream._core.watch import Deadline, Watch, process_seconds, seconds_left, until
+from rankstream._core import Deadline, Mask, Watch, process_seconds, seconds_left, until
 from rankstream.decide.engines import logit
 from rankstream.decide.engines.branch import Branching
 from rankstream.decide.engines.lists import Lists, make_lists

@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rankstream._core.arguments import listed, whole_number
-from rankstream._core.types import Codes, Label, Vec
+from rankstream._core import Codes, Label, Vec, listed, whole_number
 from rankstream.data import PriceLevels, plain
 from rankstream.decide.problem.rules import LimitRow
 from rankstream.models.prices import levels_of

@@ -8,8 +8,7 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Bytes, Codes, Label, Mask, Vec
+from rankstream._core import Bytes, Codes, Label, Mask, Vec, number_between, whole_number
 from rankstream.data.prices import PriceLevels
 from rankstream.decide.problem.items import ItemNames, Numbers, margin_vector, names_of, number_vector
 from rankstream.decide.problem.rules import FREE, IN, OUT, LimitRow, Rows, Rules, make_rows

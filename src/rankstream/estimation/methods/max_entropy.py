@@ -3,8 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from rankstream._core.arguments import number_between
-from rankstream._core.watch import until
+from rankstream._core import number_between, until
 from rankstream.data.attributes import Attributes
 from rankstream.estimation.model_certificate import estimate_of
 from rankstream.estimation.task import Task

@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from rankstream import distances
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.watch import until, unwatched
+from rankstream._core import number_between, until, unwatched, whole_number
 from rankstream.columns import corrective
 from rankstream.columns.lower_bound import is_plain_l2, prove_lower_bound
 from rankstream.distances import Distance

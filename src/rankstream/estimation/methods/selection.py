@@ -19,9 +19,8 @@ from rankstream.estimation.methods.rankings import Nearest, PrimalDual
 from rankstream.estimation.methods.work import affords_max_entropy, predict_work
 from rankstream.estimation.task import Task, Weighting
 from rankstream.learners import Learner
+from rankstream.models import ChoiceModel, RankingLaw
 from rankstream.models.entropy.pool import PoolGuide
-from rankstream.models.entropy.ranking_laws import RankingLaw
-from rankstream.models.protocol import ChoiceModel
 from rankstream.oracles import Oracle, Ties
 from rankstream.solver.runs import Estimate
 

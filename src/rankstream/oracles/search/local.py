@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.types import Codes, Vec
+from rankstream._core import Codes, Vec, number_between, whole_number
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.bounds.rounds import least_cost_bound
 from rankstream.oracles.protocol import TIE_RULES, Answer, Oracle, TieRule, Ties, finite_costs, meet

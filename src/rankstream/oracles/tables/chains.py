@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import number_between
-from rankstream._core.types import Bits, Codes, Mask, Vec
+from rankstream._core import Bits, Codes, Mask, Vec, number_between
 from rankstream.data.assortments import Assortments
 from rankstream.oracles.protocol import Answer, TableOracle, Ties, finite_costs
 from rankstream.oracles.reductions import Reduced, reduce

@@ -6,9 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankstream._core.arguments import number_between
+from rankstream._core import ROUNDING, Bits, Vec, number_between
 from rankstream._core.threads import crew
-from rankstream._core.types import ROUNDING, Bits, Vec
 from rankstream.data import Assortments, refuse_order
 from rankstream.oracles.protocol import Answer, TableOracle, Ties, finite_costs
 from rankstream.oracles.reductions import item_bits, reduce

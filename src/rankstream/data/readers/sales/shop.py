@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream._core.arguments import whole_number
-from rankstream._core.types import Label
+from rankstream._core import Label, whole_number
 from rankstream.data.prices import PriceLevels
 from rankstream.data.readers.account import MIN_OFFER_CHOICES, Account, Exposure
 from rankstream.data.readers.groups import faded_sql, period_label, period_of
