@@ -33,9 +33,9 @@ from .decide.lost_sales import lost_sales as lost_sales
 from .decide.next import next_offer as next_offer
 from .decide.safe import safe_offer as safe_offer
 from .estimation import methods as methods
-from .estimation.budget import fit_within as fit_within
 from .estimation.estimate import Estimate as Estimate
 from .estimation.estimate import estimate as estimate
+from .estimation.estimate import fit_within as fit_within
 from .estimation.estimator import RankingEstimator as RankingEstimator
 from .estimation.intervals import Bootstrap as Bootstrap
 from .estimation.many.results import Markets as Markets

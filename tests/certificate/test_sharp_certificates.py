@@ -15,8 +15,7 @@ from rankstream.certificate.proof import Proof
 from rankstream.data.counts import Target
 from rankstream.distances import KL, L1, L2, Distance
 from rankstream.distances.bilinear import softmax
-from rankstream.learners.protocol import step_for
-from rankstream.learners.rounds import Sums
+from rankstream.learners.protocol import Sums, step_for
 from rankstream.solver.loop import State
 from rankstream.solver.runs import Run
 

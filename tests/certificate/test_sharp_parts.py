@@ -13,8 +13,7 @@ from rankstream._core.types import Vec
 from rankstream.data.decay import DecayingCounts, WindowCounts, as_reach
 from rankstream.distances import KL, Bilinear, HighNorm, LowNorm
 from rankstream.learners import DualAveraging, FollowTheLeader, MirrorDescent, StronglyConvexMirrorDescent
-from rankstream.learners.protocol import power_sum, whole_grad_bound
-from rankstream.learners.rounds import Sums
+from rankstream.learners.protocol import Sums, power_sum, whole_grad_bound
 from rankstream.oracles import Answer
 from rankstream.oracles.protocol import check_costs, finite_costs, meet
 from rankstream.oracles.selection import ComponentsOracle

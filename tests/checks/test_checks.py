@@ -8,7 +8,7 @@ from milp_oracle import MilpOracle
 from rankstream import Assortments, checks, learners, oracles
 from rankstream._core.types import Vec
 from rankstream.distances import KL, L1, L2, MaxDifference
-from rankstream.learners.mirror_descent import Moved
+from rankstream.learners.players import Moved
 from rankstream.oracles import Answer
 from rankstream.solver.loop import Solver
 

@@ -11,7 +11,7 @@ from choice_files import write_transactions
 from rankstream.cli.app import make_app
 from rankstream.cli.fit import METHODS, PRICED
 from rankstream.data import simulate
-from rankstream.estimation.budget import fit_within
+from rankstream.estimation.estimate import fit_within
 from rankstream.models.entropy.model import EntropyModel
 from rankstream.models.files import load_model
 from rankstream.solver.runs import CHUNK_ROUNDS

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankstream import Assortments, ChoiceCounts, with_outside
-from rankstream.data.readers import ballots, read, read_counts
-from rankstream.data.readers.ballots import choices_from_ballots
+from rankstream.data.readers import read, read_counts, results
+from rankstream.data.readers.results import choices_from_ballots
 from reader_tables import BALLOTS, expected, long, transactions
 
 
@@ -159,7 +159,7 @@ def test_an_assumed_outside_share() -> None:
 @pytest.mark.parametrize("cells", [1, 10**6])
 def test_tallies_of_ballots_one_by_one(ties: str, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The best of an offer gets the votes; several that tie share them, or nobody gets them."""
-    monkeypatch.setattr(ballots, "MAX_BALLOT_CELLS", cells)
+    monkeypatch.setattr(results, "MAX_BALLOT_CELLS", cells)
     names = ("a", "b", "c", "d", "nobody")
     offers = Assortments([("a", "b", "nobody"), ("b", "c"), ("a", "c", "d", "nobody"), ("c", "d", "nobody")], names)
     votes: dict[Any, float] = {
@@ -174,4 +174,4 @@ def test_tallies_of_ballots_one_by_one(ties: str, cells: int, monkeypatch: pytes
             for name in winners:
                 if ties == "split" or len(winners) == 1:
                     twin[offers.coordinate(offer, name)] += weight / len(winners)
-    assert ballots._tallies(offers, votes, ties, 4) == pytest.approx(twin)
+    assert results._tallies(offers, votes, ties, 4) == pytest.approx(twin)

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from rankstream.data.readers import read, read_counts
-from rankstream.data.readers.ballots import choices_from_ballots
 from rankstream.data.readers.job import Job
+from rankstream.data.readers.results import choices_from_ballots
 from rankstream.data.readers.sources import database
 from rankstream.data.readers.sources.database import connected, own_database
 from rankstream.data.readers.sources.lines import MAX_LINE_BYTES, MAX_RECORD_LINES
@@ -277,7 +277,7 @@ def test_offers_beyond_all_bounds_are_not_built() -> None:
     votes: dict[Any, float] = {tuple((f"c{(first + at) % 30}",) for at in range(30)): 1.0 for first in range(30)}
     with pytest.MonkeyPatch.context() as patch:
         whole = choices_from_ballots({"": votes})[""].tallies.tolist()
-        patch.setattr("rankstream.data.readers.ballots.MAX_BALLOT_CELLS", 1400)
+        patch.setattr("rankstream.data.readers.results.MAX_BALLOT_CELLS", 1400)
         assert choices_from_ballots({"": votes})[""].tallies.tolist() == whole
 
 

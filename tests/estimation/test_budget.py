@@ -13,9 +13,9 @@ from rankstream._core import watch
 from rankstream._core.watch import Deadline
 from rankstream.data import simulate
 from rankstream.data.prices import PriceLevels
-from rankstream.estimation.budget import compile_first, fit_within
+from rankstream.estimation.estimate import compile_first, fit_within
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest
-from rankstream.estimation.model_certificate import certificate_of
+from rankstream.estimation.task import certificate_of
 from rankstream.models.entropy import fit as entropy
 from rankstream.models.entropy.ensemble import QUICK_GUIDES, fit_quick_stack, fit_stack
 from rankstream.models.entropy.guides import LOGIT, PRICED, UNIFORM, guides_for

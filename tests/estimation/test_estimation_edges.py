@@ -14,8 +14,8 @@ from rankstream.estimation.many.pooling import NodePool, Pools
 from rankstream.estimation.methods import work
 from rankstream.estimation.methods.work import PredictedWork, Sizes, affords_max_entropy, predict_work, terms
 from rankstream.estimation.misfit import Misfit, effective_sizes, measure_misfit, noise_distance, resample
-from rankstream.estimation.model_certificate import with_proof
 from rankstream.estimation.rows import align, as_array, choice_columns, column_names, count_availability, sorted_order
+from rankstream.estimation.task import with_proof
 from rankstream.models.entropy.ensemble import CHOICE_FOLDS, n_folds
 from rankstream.models.entropy.fit import SAMPLES
 from rankstream.models.entropy.guides import MAX_EXACT_CHOICES

@@ -13,10 +13,10 @@ from rankstream.learners import (
     FollowTheLeader,
     MirrorDescent,
     StronglyConvexMirrorDescent,
-    mirror_descent,
+    players,
     protocol,
 )
-from rankstream.learners.mirror_descent import Averaged, Moved, strong_regret_bound
+from rankstream.learners.players import Averaged, Moved, strong_regret_bound
 from rankstream.learners.protocol import power_sum, step_for, whole_grad_bound
 
 pytestmark = pytest.mark.quick
@@ -113,9 +113,9 @@ def test_the_strong_bound_is_a_sum_over_rounds(power: float, monkeypatch: pytest
         assert strong_regret_bound(by_power, 3.0, 0.5, 7) == pytest.approx(2.0 * 9.0 / (0.5 * 8.0))
         return
     assert strong_regret_bound(by_power, 3.0, 0.5, 7) == pytest.approx(expected)
-    monkeypatch.setattr(mirror_descent, "MAX_SUMMED_ROUNDS", 7)
+    monkeypatch.setattr(players, "MAX_SUMMED_ROUNDS", 7)
     assert strong_regret_bound(by_power, 3.0, 0.5, 7) == pytest.approx(expected)
-    monkeypatch.setattr(mirror_descent, "MAX_SUMMED_ROUNDS", 6)
+    monkeypatch.setattr(players, "MAX_SUMMED_ROUNDS", 6)
     ratios = (power + 1.0) * protocol.power_sum(power - 1.0, 7)
     assert strong_regret_bound(by_power, 3.0, 0.5, 7) == pytest.approx(9.0 * ratios / weights.sum())
     assert strong_regret_bound(by_call, 3.0, 0.5, 7) == pytest.approx(expected)  # a weighting is always summed

@@ -21,7 +21,7 @@ from rankstream.data.drift import drift_report
 from rankstream.decide.problem.offers import make_problem
 from rankstream.distances import L2, observation_weights
 from rankstream.estimation.many import pooling
-from rankstream.estimation.model_certificate import with_proof
+from rankstream.estimation.task import with_proof
 from rankstream.learners import DualAveraging
 from rankstream.models.entropy import trust
 from rankstream.models.entropy.guides import LOGIT, _by_likelihood

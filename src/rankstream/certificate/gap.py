@@ -9,7 +9,7 @@ import numpy as np
 from rankstream._core import ROUNDING, Mask, Vec, number_between
 from rankstream.data.counts import ChoiceCounts
 from rankstream.distances.protocol import Distance
-from rankstream.learners.rounds import Sums
+from rankstream.learners.protocol import Sums
 from rankstream.oracles.protocol import Oracle
 
 

@@ -78,8 +78,7 @@ def fit(
     pool: With --by: let small markets borrow strength from the others.
     attributes: CSV table of items and their attributes, for few choices and for new items ('predict --items').
     """
-    from rankstream.estimation.budget import fit_within
-    from rankstream.estimation.estimate import choices_by_em
+    from rankstream.estimation.estimate import choices_by_em, fit_within
     from rankstream.estimation.methods import make
     from rankstream.estimation.uncertain import expected_choices
 

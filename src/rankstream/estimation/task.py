@@ -1,7 +1,7 @@
-"""The task of a method: checked data, a seed, and watches that limit the time."""
+"""The task of a method, with watches that limit the time; and the certificate of any model that was fitted to it."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -10,11 +10,17 @@ from numpy.typing import ArrayLike
 
 from rankstream import distances, oracles
 from rankstream._core import Vec, Watch, unwatched, whole_number
-from rankstream.data.assortments import Assortments
-from rankstream.data.counts import ChoiceCounts, Target, as_rows, as_target
-from rankstream.distances import Distance
+from rankstream.certificate import Certificate, certify
+from rankstream.columns.lower_bound import HalfSpace, prove_lower_bound
+from rankstream.data import Assortments, ChoiceCounts, Target, as_target
+from rankstream.data.counts import as_rows
+from rankstream.distances import Distance, HighNorm
+from rankstream.learners.protocol import Sums
+from rankstream.models import ChoiceModel, RankingModel
 from rankstream.oracles import Oracle
+from rankstream.solver.runs import Estimate, History
 
+MAX_OPEN_PART, MIN_DISTANCE = 0.01, 1e-9  # of the distance may stay unproven; below the second, nothing is
 EXACT = 100_000.0
 """Frequencies without counts are treated as those of this many choices from every offer."""
 Weighting = Literal["observations", "equal"]
@@ -114,3 +120,44 @@ def make_task(assortments: Assortments | ChoiceCounts, data: Data | None, seed: 
     if data is None:
         raise ValueError("No data given: pass counts alone, or assortments and data.")
     return Task(assortments, data, seed)
+
+
+def estimate_of(model: ChoiceModel, task: Task, rounds: int, converged: bool) -> Estimate[Any]:
+    """A model that was fitted in some other way as an Estimate, with the certificate and history that all have."""
+    counts, target = task.counts, task.target
+    seen = np.ones(task.assortments.n_coordinates, dtype=bool) if target.seen is None else target.seen
+    fitted = np.zeros(task.assortments.n_coordinates)
+    shown = np.flatnonzero(counts.totals > 0.0)
+    offers = Assortments([task.assortments.offers[number] for number in shown.tolist()], task.assortments.items)
+    fitted[seen] = model.probabilities(offers)
+    certificate = certificate_of(fitted, counts, task.oracle, task.proving)
+    mae = float(np.abs(fitted - target.frequencies)[seen].mean())
+    size = float(len(model.weights)) if isinstance(model, RankingModel) else np.nan
+    row = (float(counts.observations), mae, mae, certificate.upper, size, certificate.gap)
+    history = History(*(np.array([value]) for value in row))
+    return Estimate(model, certificate, rounds, converged, history)
+
+
+def certificate_of(fitted: Vec, counts: ChoiceCounts, oracle: Oracle, watch: Watch = unwatched) -> Certificate:
+    """How far a model's probabilities are from the counts in l2, and how near any ranking model could be.
+
+    Offers weigh by their observations, as in every fit of counts. What is proven is the best of the residual's own
+    direction, of the zero dual, which proves 0 without rounding, and of what ``prove_lower_bound`` finds until what is
+    open is ``MAX_OPEN_PART`` of the model's own distance. The regrets are those of one round in which that dual was
+    answered best: none of the oracle's.
+    """
+    assortments, target = counts.assortments, counts.target()
+    data = target.frequencies if target.seen is None else np.where(target.seen, target.frequencies, fitted)
+    distance = distances.L2(assortments, weights=distances.observation_weights(counts))
+    dual = distance.respond(fitted, data) if (fitted != data).any() else distance.start()
+    found = certify(Sums(fitted, data, dual, 1.0, latest=data), distance, oracle, seen=target.seen)
+    found, space = replace(found, lower=max(found.lower, 0.0)), None
+    if found.gap > MAX_OPEN_PART * found.upper > MIN_DISTANCE and not watch("proving"):
+        space = prove_lower_bound(distance, target, oracle, MAX_OPEN_PART * found.upper, watch)
+    return with_proof(found, space, distance, target)
+
+
+def with_proof(found: Certificate, space: HalfSpace | None, distance: HighNorm, target: Target) -> Certificate:
+    """The same certificate with what a half-space proves, where that is more."""
+    lower = found.lower if space is None else max(found.lower, space.lower(distance, target))
+    return replace(found, lower=lower, oracle_regret=0.0, dual_regret=found.upper - lower)

@@ -6,8 +6,13 @@ from typing import Any
 from rankstream import distances
 from rankstream.data.assortments import Assortments
 from rankstream.distances import Distance
-from rankstream.learners.frank_wolfe import FollowTheLeader, NaiveFrankWolfe
-from rankstream.learners.mirror_descent import DualAveraging, MirrorDescent, StronglyConvexMirrorDescent
+from rankstream.learners.players import (
+    DualAveraging,
+    FollowTheLeader,
+    MirrorDescent,
+    NaiveFrankWolfe,
+    StronglyConvexMirrorDescent,
+)
 from rankstream.learners.protocol import Learner
 
 BY_NAME: dict[str, Callable[[int], Learner[Any]]] = {

@@ -14,7 +14,7 @@ from rankstream.data.assortments import Assortments, Space
 from rankstream.data.counts import ChoiceCounts, Target, as_target
 from rankstream.distances import Distance
 from rankstream.learners import Learner
-from rankstream.learners.rounds import Round, Sums
+from rankstream.learners.protocol import Round, Sums
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import Oracle, Ties
 

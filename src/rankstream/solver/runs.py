@@ -20,7 +20,7 @@ from rankstream.learners import (
     NaiveFrankWolfe,
     StronglyConvexMirrorDescent,
 )
-from rankstream.learners.mirror_descent import Averaged, Moved
+from rankstream.learners.players import Averaged, Moved
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import LatticeOracle
 from rankstream.oracles.tables.lattice import NOT_FINITE, UNFORCED

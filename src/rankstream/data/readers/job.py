@@ -11,13 +11,22 @@ from typing import Any
 import numpy as np
 
 from rankstream._core.types import Codes, Vec
-from rankstream.data.readers.ballots import ballot_of
 from rankstream.data.readers.formats import Layout
 from rankstream.data.readers.groups import Records, Split, names_items
 from rankstream.data.readers.prices import PricedChoices, in_both_ways
 from rankstream.data.readers.problems import BadRecordError, Problems
 from rankstream.data.readers.records import Choices, own_contents, weight_of
-from rankstream.data.readers.results import COUNTED, FADED, SQUARED, Key, ReadResult, Tally, check_groups, new_tally
+from rankstream.data.readers.results import (
+    COUNTED,
+    FADED,
+    SQUARED,
+    Key,
+    ReadResult,
+    Tally,
+    ballot_of,
+    check_groups,
+    new_tally,
+)
 from rankstream.data.readers.sources.database import own_database
 from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.lines import RawRow

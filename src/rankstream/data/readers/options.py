@@ -12,14 +12,13 @@ from rankstream._core.files import same_file
 from rankstream.data.assortments import as_offer
 from rankstream.data.counts import ChoiceCounts, with_outside
 from rankstream.data.prices import PriceLevels
-from rankstream.data.readers.ballots import choices_from_ballots
 from rankstream.data.readers.dialect import check_dialect, open_dialect, rewrite, unfit_columns
 from rankstream.data.readers.formats import Layout, recognise
 from rankstream.data.readers.groups import Split
 from rankstream.data.readers.job import Job
 from rankstream.data.readers.prices import OCCURRING, Levels, PricedChoices, checked_levels, plain_cell
 from rankstream.data.readers.records import SEPARATORS, Choices, Contents, listed_contents
-from rankstream.data.readers.results import counted
+from rankstream.data.readers.results import choices_from_ballots, counted
 from rankstream.data.readers.roles import Columns, Prices, listed_names
 from rankstream.data.readers.sources.files import open_source
 from rankstream.data.readers.sources.labels import text_or_nothing

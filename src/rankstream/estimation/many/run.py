@@ -17,7 +17,7 @@ from rankstream.data.readers.markets import parts_of_folder, read_markets, spill
 from rankstream.data.readers.options import ReadOptions, check_options
 from rankstream.data.readers.problems import Problems
 from rankstream.data.readers.tallies import Tallies
-from rankstream.estimation.budget import compile_first
+from rankstream.estimation.estimate import compile_first
 from rankstream.estimation.many.markets import MarketFit, digest_of, seed_of
 from rankstream.estimation.many.pooling import Pools, make_pools
 from rankstream.estimation.many.results import Markets

@@ -5,8 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from rankstream._core import number_between, until
 from rankstream.data.attributes import Attributes
-from rankstream.estimation.model_certificate import estimate_of
-from rankstream.estimation.task import Task
+from rankstream.estimation.task import Task, estimate_of
 from rankstream.models import ChoiceModel, EntropyFit, RankingLaw, fit_max_entropy
 from rankstream.models.entropy.pool import PoolGuide
 from rankstream.solver.runs import Estimate

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from rankstream.columns.mle import MaximumLikelihood, fit_mle
 from rankstream.data.order import refuse_order
-from rankstream.estimation.model_certificate import estimate_of
-from rankstream.estimation.task import Task
+from rankstream.estimation.task import Task, estimate_of
 from rankstream.models.parametric import attribute_logit, latent_class, markov_chain, mnl
 from rankstream.models.parametric.base import Fitted
 from rankstream.models.protocol import ChoiceModel

@@ -8,8 +8,7 @@ from rankstream._core import number_between, until, unwatched, whole_number
 from rankstream.columns import corrective
 from rankstream.columns.lower_bound import is_plain_l2, prove_lower_bound
 from rankstream.distances import Distance
-from rankstream.estimation.model_certificate import with_proof
-from rankstream.estimation.task import Task, Weighting, offer_weights
+from rankstream.estimation.task import Task, Weighting, offer_weights, with_proof
 from rankstream.learners import Learner
 from rankstream.models.protocol import ChoiceModel
 from rankstream.oracles import Oracle, Ties

@@ -22,7 +22,7 @@ from rankstream.data.readers.options import check_options, open_job, translated
 from rankstream.data.readers.reading import coarser
 from rankstream.data.readers.sources.files import open_source
 from rankstream.decide.context import most_frequent_offer, recent_choices
-from rankstream.estimation.budget import fit_within
+from rankstream.estimation.estimate import fit_within
 from rankstream.estimation.misfit import noise_distance
 from rankstream.models.files import kind_of, model_in
 from rankstream.models.fit_warnings import noted

@@ -14,8 +14,8 @@ from rankstream import distances, learners, oracles
 from rankstream._core.types import Vec
 from rankstream.data import Assortments, ChoiceCounts
 from rankstream.data.decay import DecayingCounts, WindowCounts
-from rankstream.learners.mirror_descent import Averaged, Moved
-from rankstream.learners.rounds import Sums
+from rankstream.learners.players import Averaged, Moved
+from rankstream.learners.protocol import Sums
 from rankstream.models.base import can_be_saved, check_items
 from rankstream.oracles import ComponentsOracle, Oracle, QuickOracle, SearchOracle
 from rankstream.solver.loop import Solver, State

@@ -17,7 +17,7 @@ from rankstream.data import Assortments, ChoiceCounts
 from rankstream.data.vertex_kernels import add_choices
 from rankstream.distances import observation_weights
 from rankstream.learners import DualAveraging
-from rankstream.learners.mirror_descent import Moved
+from rankstream.learners.players import Moved
 from rankstream.oracles import QuickOracle
 from rankstream.oracles.search.local import hurried
 from rankstream.solver.loop import Solver, State

@@ -21,8 +21,8 @@ from rankstream.data.order import same_order
 from rankstream.data.vertex_kernels import add_choices
 from rankstream.distances import KL, L1, L2, Distance, LInf
 from rankstream.learners import DualAveraging, FollowTheLeader, MirrorDescent, NaiveFrankWolfe
-from rankstream.learners.mirror_descent import Averaged, Moved
-from rankstream.learners.rounds import Sums
+from rankstream.learners.players import Averaged, Moved
+from rankstream.learners.protocol import Sums
 from rankstream.oracles import Oracle, QuickOracle, Ties
 from rankstream.solver.loop import Solver, State
 from rankstream.solver.runs import Run
