@@ -59,8 +59,8 @@ test: setup ## run the tests, two at a time, then those of the kernels once more
 		tests/oracles/test_search.py::test_search_brackets_the_minimum tests/oracles/test_search.py::test_bounds_hold_at_seven_items \
 		tests/oracles/test_search.py::test_a_hurried_search_brackets_the_minimum_too
 
-stress: setup ## run the tests of servers and browsers beside 20 busy processes (some minutes; not part of the checks)
-	$(BIN)/python tests/stress.py
+stress: setup ## run a third of the tests of servers and browsers beside 20 busy processes (ten minutes; PART=2 and 3 are the others)
+	$(BIN)/python tests/stress.py --part $(or $(PART),1)
 
 lint: setup site ## check style, types and the direction of imports, and build the site
 	$(BIN)/ruff check

@@ -1,9 +1,10 @@
 """Run tests of servers and browsers beside busy processes, on a machine that has no time for them.
 
-    python tests/stress.py [--busy 20] [--minutes 15] [more words for pytest]
+    python tests/stress.py [--part 1] [--busy 20] [--minutes 12] [more words for pytest]
 
-Whatever waits for seconds instead of a condition fails here. The busy processes start when the tests are collected, and
-end with the tests or when the time is over; the stack of every thread then says which test hung, and where.
+A part is every third of these tests, in the order of their files; three parts are all of them. Whatever waits for
+seconds instead of a condition fails here. The busy processes start when the tests are collected, and end with the tests
+or when the time is over; the stack of every thread then says which test hung, and where.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MARKS = "browser or server"
 SIGNS = re.compile(r"mark\.(browser|server)|import browser_pages|from browser_pages")
+PARTS = 3  # each takes about 50 CPU seconds, of which a load of 20 leaves a tenth of a core to a process
 GRACE_SECONDS = 60.0  # to end servers and browsers after the interrupt
 BUSY = """
 import os, sys, time
@@ -34,12 +36,19 @@ while os.getppid() == parent and time.monotonic() < end: pass
 class Load:
     """A plugin of pytest: as many processes at normal priority that do nothing but use the processor, and a limit."""
 
-    def __init__(self, number: int, seconds: float) -> None:
-        self.number, self.seconds = number, seconds
+    def __init__(self, number: int, seconds: float, part: int) -> None:
+        self.number, self.seconds, self.part = number, seconds, part
         self.processes: list[subprocess.Popen[bytes]] = []
         self.timers: list[Timer] = []
         self.began = time.monotonic()
         self.terminal = os.dup(2)  # pytest captures standard error while a test runs
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Keep the tests of the part."""
+        kept = items[self.part - 1 :: PARTS]
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
 
     def pytest_collection_finish(self) -> None:
         """Start them: importing every test beside them would take longer than the tests."""
@@ -87,9 +96,11 @@ def marked_files() -> Iterator[str]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--busy", type=int, default=20, help="how many processes are busy")
-    parser.add_argument("--minutes", type=float, default=15.0, help="when tests that still run are ended")
+    parser.add_argument("--part", type=int, choices=range(1, PARTS + 1), default=1, help="which of the parts")
+    parser.add_argument("--minutes", type=float, default=12.0, help="when tests that still run are ended")
     given, words = parser.parse_known_args()
     os.chdir(ROOT)
     sys.path[0] = str(ROOT)  # the folders of tests have names of modules
     words = words or ["-m", MARKS, *marked_files()]
-    sys.exit(pytest.main(["--verbose", "--durations", "10", *words], plugins=[Load(given.busy, 60.0 * given.minutes)]))
+    load = Load(given.busy, 60.0 * given.minutes, given.part)
+    sys.exit(pytest.main(["--verbose", "--durations", "10", *words], plugins=[load]))
