@@ -254,7 +254,7 @@ MISTAKES = [
     Mistake(
         "18", "streams/entropy_follower.py", "self.model.exact_probabilities(offers, max_states)",
         "self.model.probabilities(offers)",
-        "tests/streams/test_served.py::test_offers_beyond_the_program_count_at_their_worst_until_the_next_refresh",
+        "tests/streams/test_entropy_follower.py::test_offers_beyond_the_program_count_at_their_worst_until_the_next_refresh",
     ),
     Mistake(
         "19", "streams/live.py", "    @locked\n    def observe(", "    def observe(",

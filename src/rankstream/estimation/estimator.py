@@ -75,7 +75,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     method_: Method
     _coded_model: Any
     _run: Run | None
-    _served: EntropyFollower | None = None
+    _follower: EntropyFollower | None = None
     _refit: str | Method
     _bootstrap: Bootstrap | None
 
@@ -102,7 +102,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the model from all choices."""
         self._start()
-        self._served = None
+        self._follower = None
         counts, _ = count_availability(*self._read(X, y, sample_weight, reset=True), make=self._counts)
         task = Task(counts.assortments, counts, self._seed())
         self.method_ = make(self.method) or pick(task)
@@ -163,11 +163,11 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
         self._run, self.method_, self._refit = run, played, "nearest"
         self.certificate_, model = run.solver.certificate(run.state, target), None
         if method is None or isinstance(method, MaxEntropy):
-            self._served = self._served or EntropyFollower(self._seed())
-            self._served.follow(counts, arrived)
-            if self._served.knows(counts.assortments):
-                model = self._served.model
-                self.certificate_ = self._served.certify(self.certificate_, run.solver.distance, counts)
+            self._follower = self._follower or EntropyFollower(self._seed())
+            self._follower.follow(counts, arrived)
+            if self._follower.knows(counts.assortments):
+                model = self._follower.model
+                self.certificate_ = self._follower.certify(self.certificate_, run.solver.distance, counts)
                 self.method_ = self._refit = method or MaxEntropy()
         self._keep(counts, model or run.solver.model(run.state), items)
         self.n_rounds_, self.converged_ = run.state.round, run.converged

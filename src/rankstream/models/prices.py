@@ -211,8 +211,8 @@ def _sides(levels: PriceLevels, item: Label, price: Any) -> list[tuple[Label, fl
         return [(item, 1.0)]
     ends = levels.levels[item]
     value = min(max(float(price), ends[0]), ends[-1])  # a quantile bin may reach beyond its level
-    room = PRICE_ROUNDING * max(ends[-1], 1.0)
-    nearest = next((level for level in ends if abs(level - value) <= room), None)
+    slack = PRICE_ROUNDING * max(ends[-1], 1.0)
+    nearest = next((level for level in ends if abs(level - value) <= slack), None)
     if nearest is not None:
         return [(levels.label(item, nearest), 1.0)]
     low, high = next((low, high) for low, high in pairwise(ends) if low < value < high)

@@ -114,8 +114,8 @@ class OfferProblem:
     @cached_property
     def rules(self) -> Rules:
         """The rules for all items of an offer."""
-        room = self.capacity * (1.0 + ROUNDING_SLACK) + ROUNDING_SLACK * float(self.space.max(initial=0.0))
-        return Rules(self.space, room, self.least, self.most, self.rows)
+        capacity = self.capacity * (1.0 + ROUNDING_SLACK) + ROUNDING_SLACK * float(self.space.max(initial=0.0))
+        return Rules(self.space, capacity, self.least, self.most, self.rows)
 
     @cached_property
     def free_rules(self) -> Rules:

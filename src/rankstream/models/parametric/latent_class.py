@@ -262,11 +262,11 @@ class MixtureProblem:
         heights, longest, done, stopped = [np.zeros(0)], 1.0, False, False
         used = 0
         while not done and not stopped and used < max_rounds:
-            room = np.empty(2 * (min(CHUNK_STEPS, max_rounds - used + 2) // 3))
+            reached = np.empty(2 * (min(CHUNK_STEPS, max_rounds - used + 2) // 3))
             size, longest, done = climb_mixture(
-                *self.data, self.smoothing, tolerance, mixture, attraction, longest, room
+                *self.data, self.smoothing, tolerance, mixture, attraction, longest, reached
             )
-            heights.append(room[:size])
+            heights.append(reached[:size])
             used += 3 * size // 2
             stopped = not done and watch(f"{name}, step {used:,}")
         point = np.concatenate([mixture, attraction.ravel()])
