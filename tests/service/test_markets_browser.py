@@ -102,7 +102,7 @@ def test_a_file_is_dropped_corrected_and_becomes_a_market(seen: Seen, served: Se
     page.locator("#account", has_text="300 choices from 2 different offers of 3 items").wait_for()
     page.locator("#account", has_text="From 1 May 2026 to 28 May 2026").wait_for()
     assert page.locator("#preview-problem").inner_text() == ""  # the error of the look before is gone
-    page.get_by_label("is called").fill("nothing")
+    page.get_by_label("Name for customers who bought nothing").fill("nothing")
     name = page.get_by_label("Name of the market")
     name.fill("cafe")
     name.blur()  # the name is checked when the field is left

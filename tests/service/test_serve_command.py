@@ -22,6 +22,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_folder_without_a_service_is_refused_and_not_created(tmp_path: Path) -> None:
+    for words in (("list", "shpo"), ("revoke", "shpo", "1a2b3c4d")):
+        done = run("serve", "token", *words, cwd=tmp_path)
+        said = "rankstream: There is no service in shpo: name the folder of one.\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    assert not any(tmp_path.iterdir())
+
+
 def test_tokens(folder: Path) -> None:
     assert run("serve", "token", "list", "shop", cwd=folder).stdout == "There are no tokens.\n"
     made = run("serve", "token", "create", "shop", "--market", "cafe", "--may", "write,read", cwd=folder)

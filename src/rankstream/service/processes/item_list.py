@@ -13,7 +13,7 @@ from rankstream.models.prices import everything
 
 
 def make_listing(model: Any, counts: ChoiceCounts | None) -> dict[str, Any]:
-    """Return all items, the most frequent offer, and the outside option.
+    """Return all items, the most frequent offer, and the no-purchase option.
 
     ``levels`` are the labels of an item at its prices, cheapest first, and ``level`` is the position of the usual one;
     an item without a price has one label. Without counts, all numbers are 0.

@@ -34,8 +34,8 @@ TITLES = {"findings": "What you should know", "trend": "Shares over time", "drif
 REMEDY_OF_FILE = "One model mixes before and after: open a file with the later choices alone."
 REMEDY = "One model mixes before and after. Set half_life, window or detect, so that older choices count less."
 FOLLOWS = "The model follows the change: with these settings, earlier choices count for less, or not at all."
-COURSE = "How far the model was from the observed shares since the first record, and how much a better fit could gain."
-CHANGES = ("at record", "learned at (UTC)", "evidence began near record")
+COURSE = "Distance between model and observed shares, from the first record to now, and what a better fit could gain."
+CHANGES = ("at record", "found at (UTC)", "evidence began near record")
 NOT_TESTED = {"label": "Change not tested", "words": "There are too few choices to test for changes."}
 TABS: dict[str, tuple[str, ...]] = {
     "overview": ("findings", "trend"), "prices": ("demand", "elasticity"), "changes": ("drift", "timeline", "course"),
@@ -155,7 +155,7 @@ def course_section(points: Sequence[CoursePoint], alarms: Sequence[Mapping[str, 
             (f"{point.position:,}", moment(point.made), *("" if part is None else f"{part:.4f}" for part in point[3:]))
             for point in reversed(points)
         ]
-        heads = ("records", "learned at (UTC)", "distance", "certified gap")
+        heads = ("records", "made at (UTC)", "distance", "certified gap")
         shown = TableBlock("Error and gap, the latest first", heads, cells, which="latest")
         values = {
             "points": [(point.position, point.distance, point.gap) for point in points],

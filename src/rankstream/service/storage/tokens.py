@@ -128,7 +128,7 @@ def create(
 
 def listed(place: Place) -> list[dict[str, Any]]:
     """The tokens without their secrets, the oldest first."""
-    with closing(opened(place)) as connection:
+    with closing(_existing(place)) as connection:
         rows = connection.execute("SELECT id, markets, may, made, name, expires FROM tokens ORDER BY made").fetchall()
     return [
         {"id": name, "markets": markets.split(","), "may": may.split(","), "made": made, "name": label, "expires": ends}
@@ -138,7 +138,7 @@ def listed(place: Place) -> list[dict[str, Any]]:
 
 def revoke(place: Place, name: str) -> None:
     """Revoke a token at once."""
-    with closing(opened(place)) as connection:
+    with closing(_existing(place)) as connection:
         gone = connection.execute("DELETE FROM tokens WHERE id = ?", (name,)).rowcount
     if not gone:
         raise ValueError(f"There is no token {name!r}: 'rankstream serve token list {place}' lists all.")
@@ -193,6 +193,12 @@ class PageLink:
         is_valid = time.monotonic() < self.until and hmac.compare_digest(key.encode(), self.key.encode())
         self.until = 0.0 if is_valid else self.until
         return is_valid
+
+
+def _existing(place: Place) -> Database:
+    if not isinstance(place, str) and not (place / NAME).is_file():
+        raise ValueError(f"There is no service in {place}: name the folder of one.")
+    return opened(place)
 
 
 def _digest(secret: str) -> bytes:

@@ -56,10 +56,10 @@ function constraints(given) {
   return said;
 }
 
-/** Today's offer without the outside option. */
+/** Today's offer without the no-purchase option. */
 const present = () => shelf(usual).filter((label) => label !== nothing?.label);
 
-/** An offer with the outside option. @param {string[]} labels */
+/** An offer with the no-purchase option. @param {string[]} labels */
 const withNothing = (labels) => [...labels, ...(nothing && !labels.includes(nothing.label) ? [nothing.label] : [])];
 
 /** Ask, and ask again where the server had no time for it. @param {string} how @param {any} body @param {AbortSignal} signal */
