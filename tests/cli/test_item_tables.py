@@ -59,7 +59,7 @@ def test_every_number_is_finite(tmp_path: Path, cell: str) -> None:
         ),
         ("item,margin\ntea,1\n", "{} has no line for 'pie': give every item a margin, 0 if it earns nothing."),
         ("item,margin\n", "{} has no items: add a line for each."),
-        ("item,margin\ntea,1\npie,1,1\n", "Line 3 of {} has more fields than there are columns: correct it."),
+        ("item,margin\ntea,1\npie,1,1\n", "Line 3 of {} has more fields than columns: write 1.3, not 1,3."),
         ("item,margin,margin\ntea,1,1\n", "{} has a column twice: it has ['item', 'margin', 'margin']."),
         (
             "item,cost\ntea,1\n",
@@ -82,6 +82,11 @@ def test_lines_of_other_markets_are_skipped_and_unknown_ones_are_not(tmp_path: P
     assert read(tmp_path, text, others=["rum", "tea"]).margins == {"tea": 1.0, 7: 2.0}
     with pytest.raises(ValueError, match=r"Line 2 of .* names 'rum'"):
         read(tmp_path, text)
+
+
+def test_semicolons_separate_columns_and_commas_may_be_decimal_marks(tmp_path: Path) -> None:
+    found = read(tmp_path, "item;margin;space\ntea;1,3;2\npie;-0,25;1.5\n")
+    assert (found.margins, found.space) == ({"tea": 1.3, 7: -0.25}, {"tea": 2.0, 7: 1.5})
 
 
 def test_items_with_prices_to_decide_have_unit_costs(tmp_path: Path) -> None:

@@ -74,11 +74,11 @@ def test_items_with_the_same_attributes_are_allowed() -> None:
     ("change", "words"),
     [
         (("tea,A,250", "tea,A,large"), r"'size' of 'tea' is 'large', other items have numbers: give a number"),
-        (("tea,A,250", "tea,A,"), r"'size' of 'tea' is empty: give a value \(the outside option needs no row\)"),
+        (("tea,A,250", "tea,A,"), r"'size' of 'tea' is empty: give a value \(the no-purchase option needs no row\)"),
         (("tea,A,250", "tea,,250"), r"'brand' of 'tea' is empty"),
         (("tea,A,250", "pie,A,250"), r"Line 3 of .*items.csv has the item 'pie': give every item one line"),
         (("tea,A,250", ",A,250"), r"Line 2 of .*items.csv has the item ''"),
-        (("tea,A,250", "tea,A,250,9"), r"Line 2 of .*items.csv has more fields than there are columns"),
+        (("tea,A,250", "tea,A,250,9"), r"Line 2 of .*items.csv has more fields than columns"),
         (("brand,size", "size,size"), r"has a column twice"),
         (("tea,A,250", "tea,A,nan"), r"'size' of 'tea' is 'nan', other items have numbers"),
         ((TABLE, "item,size\n"), r"has no items: add a line for each"),

@@ -2,9 +2,11 @@
 
 import csv
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import StringIO
 from itertools import zip_longest
 from math import isfinite
 from pathlib import Path
@@ -22,7 +24,7 @@ Rows = Mapping[Any, Mapping[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Attributes:
-    """A table of items with columns of numbers or words; the outside option, such as "nothing", has no row.
+    """A table of items with columns of numbers or words; the no-purchase option, such as "nothing", has no row.
 
     For a fit, numbers are standardised, and each word of a column is a level. Items that differ in no column are
     allowed: their own choices tell them apart.
@@ -137,8 +139,10 @@ def read_lines(path: Path, wanted: str) -> list[dict[str, str]]:
     if not path.is_file():
         raise ValueError(f"There is no file {path}: give {wanted}.")
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            heads, *lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line] or [[]]
+        text = path.read_bytes().decode("utf-8-sig")
+        mark = max(",;", key=text.partition("\n")[0].count)  # of two counted equally often, the comma
+        rows = csv.reader(StringIO(text, newline=""), delimiter=mark)
+        heads, *lines = [[cell.strip() for cell in line] for line in rows if line] or [[]]
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not a CSV file in UTF-8 ({error}): save it as one.") from None
     if len(set(heads)) < len(heads):
@@ -147,14 +151,16 @@ def read_lines(path: Path, wanted: str) -> list[dict[str, str]]:
         raise ValueError(f"{path} has no items: add a line for each.")
     for number, line in enumerate(lines, start=2):
         if len(line) > len(heads):
-            raise ValueError(f"Line {number} of {path} has more fields than there are columns: correct it.")
+            raise ValueError(f"Line {number} of {path} has more fields than columns: write 1.3, not 1,3.")
+    if mark == ";":  # as in countries that write 1,3
+        lines = [[re.sub(r"^([-+]?\d+),(\d+)$", r"\1.\2", cell) for cell in line] for line in lines]
     return [dict(zip_longest(heads, line, fillvalue="")) for line in lines]
 
 
 def _cell(name: str, item: Label, value: Any, numeric: bool) -> float | str:
     text, number = "" if value is None else str(value).strip(), _number(value)
     if not text:
-        raise ValueError(f"{name!r} of {item!r} is empty: give a value (the outside option needs no row).")
+        raise ValueError(f"{name!r} of {item!r} is empty: give a value (the no-purchase option needs no row).")
     if numeric and number is None:
         raise ValueError(
             f"{name!r} of {item!r} is {text!r}, other items have numbers: give a number, or words for all."
