@@ -104,6 +104,21 @@ def test_a_long_list_of_names_is_cut(folder: Path) -> None:
         (["drift", "nofile.json", "model.json"], "There is no file nofile.json to compare model.json with"),
         (["drift", "model.json", "--at", "2024"], "model.json is a model, which has no times"),
         (["drift", "choices.csv", "--at", ""], "--at is ''"),
+        (
+            ["drift", "choices.csv", "--at", "2024"],
+            "choices.csv has no column 'time', which periods need: set --columns time=YOUR_COLUMN.",
+        ),
+        (
+            ["fit", "choices.csv", "--half-life", "7d"],
+            "choices.csv has no column 'time', which --half-life needs: map it with --columns",
+        ),
+        (["fit", "choices.csv", "--tolerance", "abc"], "--tolerance must be a valid number."),
+        (
+            ["predict", "model.json", "--offer", "tea,Oat Milk"],
+            "Separate the items of the offer 'tea,Oat Milk' by ';': 'tea;Oat Milk'.",
+        ),
+        (["predict", "model.json", "--offer", "tea|no"], "Separate the items of the offer 'tea|no' by ';': 'tea;no'."),
+        (["serve", "token", "create", "s", "--market", "a", "--may", "go"], "--may names 'go': choose among write"),
         (["drift", "choices.csv", "--at", "\udcff"], "--at is '\\udcff'"),
         (["predict", "choices.csv", "--offer", "tea"], "choices.csv is not a rankstream model: if it is a file of"),
         (["show", "choices.csv"], "choices.csv is not a rankstream model"),
@@ -213,8 +228,8 @@ def test_an_interrupt_in_a_callback_is_not_ignored(folder: Path) -> None:
         (
             "a,b\n1,x\n",
             {},
-            "map them: columns='offered=...,chosen=...'.",
-            "map them: --columns offered=...,chosen=....",
+            "map them: columns='offered=YOUR_COLUMN,chosen=YOUR_COLUMN'.",
+            "map them: --columns offered=YOUR_COLUMN,chosen=YOUR_COLUMN.",
         ),
         ("obs_id,item,chosen\n1,tea,0\n1,pie,0\n", {}, "add no_choice='nothing'.", "add --no-choice nothing."),
         (

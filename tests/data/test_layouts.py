@@ -91,7 +91,7 @@ def test_roles_that_cannot_be() -> None:
     for given, message in cases:
         with pytest.raises(ValueError, match=message):
             roles_of("data", ["a", "b"], given)
-    with pytest.raises(ValueError, match="that may be counts"):
+    with pytest.raises(ValueError, match="may have counts in"):
         roles_of("data", ["ranking", "votes", "weight"], {})
     assert roles_of("data", ["time", "chosen"], {}, absent=["time"]) == {"chosen": "chosen"}
 

@@ -143,9 +143,7 @@ def test_what_numbered_offers_hold(tmp_path: Path) -> None:
         read(sold(), contents=held().assign(offer_id=None))
     with pytest.raises(ValueError, match="has only the ids of its offers: add contents"):
         read(sold(), columns={"offer_id": "offer_id"})
-    with pytest.raises(
-        ValueError, match=r"^contents needs a column in .* that identifies the offer: columns='offer_id="
-    ):
+    with pytest.raises(ValueError, match=r"^contents needs the ids of offers in .*: set columns='offer_id="):
         read(long(), contents=held())
     with pytest.raises(ValueError, match="or map the column if it has the ids of offers: columns='offer_id=offer'"):
         read(listed().rename(columns={"offer_id": "offer"}))

@@ -262,7 +262,7 @@ def test_names_with_commas_and_columns_that_may_be_counts() -> None:
     names = pd.DataFrame({"ranking": ["Ray, Bob", "Smith, Ann"]})
     assert read_counts(names, separator=">").assortments.n_items == 3
     assert read_counts(names, separator=",").assortments.n_items == 5
-    with pytest.raises(ValueError, match=r"has the columns 'n', 'votes' that may be counts: set columns='count="):
+    with pytest.raises(ValueError, match=r"may have counts in 'n', 'votes': set columns='count="):
         read(pd.DataFrame({"ranking": ["a>b"], "n": [1], "votes": [2]}))
 
 

@@ -83,7 +83,9 @@ def test_times_are_told_from_first_to_last() -> None:
     days = [[f"2024-05-{number:02}"] for number in range(10, 20)]
     found = look_at(days)
     assert (found.kind, found.evidence) == ("time", {"first": 1715299200.0, "last": 1716076800.0})
-    assert found.sentence.startswith("The column 'column' is not used: choices from 10 May 2024 to 19 May 2024; ")
+    assert found.sentence.startswith(
+        "The model ignores when a choice was made ('column', 10 May 2024 to 19 May 2024); "
+    )
     assert look_at(days, span=(1e9, 1.1e9)).evidence == {"first": 1e9, "last": 1.1e9}
     assert look_at([*days, ["soon"]]).kind != "time"
     seconds = [[str(1_700_000_000 + 1000 * number)] for number in range(10)]

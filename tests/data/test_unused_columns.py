@@ -109,7 +109,7 @@ def test_prices_times_and_groups_are_told_with_what_to_do() -> None:
     told = found_in(visits(600))
     assert {name: column.kind for name, column in told.items()} == {"Price": "price", "store": "group", "date": "time"}
     assert told["Price"].sentence == "Price varies for 4 of 4 items: use it with prices='Price'."
-    assert "choices from 2 March 2026 to 15 August 2026" in told["date"].sentence
+    assert "'date', 2 March 2026 to 15 August 2026" in told["date"].sentence
     assert "half_life='30d'" in told["date"].sentence
     assert "drift_report" in told["date"].sentence
     assert not any(column.warning for column in told.values())
@@ -291,7 +291,7 @@ def test_markets_list_the_columns_that_they_do_not_use(tmp_path: Path) -> None:
     done = run("fit", "till.csv", "--by", "store", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Price varies for 4 of 4 items: use it with --price-columns Price." in done.stderr
-    assert "The column 'date' is not used: choices from 2 March 2026" in done.stderr
+    assert "The model ignores when a choice was made ('date', 2 March 2026" in done.stderr
     assert done.stdout.startswith("Warning: Price is ignored, but choices depend on it (p ")
     assert "Warning: Price is ignored" in run("show", "models", "--market", "West", cwd=tmp_path).stdout
     content = json.loads(run("fit", "till.csv", "--by", "store", *options, "--json", cwd=tmp_path).stdout)

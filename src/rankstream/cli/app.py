@@ -58,6 +58,16 @@ class ShellCommand(TyperCommand):
 class ShellGroup(TyperGroup):
     """A group of commands."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; a wrong value of an option is an error of one sentence, as any other."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            option, words = getattr(error, "param", None), str(getattr(error, "message", "")).partition(", unable")[0]
+            if option is None or not words.startswith("Input should be"):
+                raise
+            raise ValueError(f"{option.opts[0]} must be{words.removeprefix('Input should be')}.") from None
+
     def get_params(self, ctx: Any) -> Any:
         """Return the options of the group."""
         return _plain_types(super().get_params(ctx))

@@ -67,7 +67,7 @@ SALES_ARGUMENTS = (
     *("price_levels", "on_error", "rejects", "prices", *(name for name in SALES if name != "price_list")),
 )
 """Arguments of ``read_sales``."""
-SHELL_NAMES = {"prices": "price_columns"}
+SHELL_NAMES = {"prices": "price_columns", "ladders": "ladder"}
 """Arguments of the library whose options have other names."""
 
 
@@ -207,22 +207,25 @@ class ReadingOptions:
 def shell_words(sentence: str) -> str:
     """Rewrite the arguments in a message of the library as options of the command line.
 
-    >>> shell_words("set separator=';', or map them: columns='offered=...,chosen=...'.")
-    "set --separator ';', or map them: --columns offered=...,chosen=...."
+    >>> shell_words("set separator=';', or map them, which half_life needs: columns='time=YOUR_COLUMN'.")
+    "set --separator ';', or map them, which --half-life needs: --columns time=YOUR_COLUMN."
     """
 
     def option(match: re.Match[str]) -> str:
-        name, value = SHELL_NAMES.get(match[1], match[1]), match[2]
-        if value[0] == "[":
+        name, value = SHELL_NAMES.get(match[1], match[1]), match[2] if match.re.groups > 1 else ""
+        if value[:1] == "[":
             value = quote(",".join(re.findall("'([^']*)'", value)))
-        elif value[0] in "'\"":
+        elif value[:1] in ("'", '"'):
             value = quote(value[1:-1])
-        return f"--{name.replace('_', '-')} {value}"
+        return f"--{name.replace('_', '-')} {value}".rstrip()
 
     more = ("by", "half_life", "out", "since", "folds", "holdout")
     names = [*SHELL_NAMES, *(field.name for field in fields(ReadingOptions)), *more]
     words = re.sub(rf"\b({'|'.join(names)})=('[^']*'|\"[^\"]*\"|\['[^\]]*\]|\.\.\.|\d+)", option, sentence)
-    return words.replace("drift_report", "'rankstream drift'").replace("pool=False", "--no-pool")
+    alone = ("half_life", "since", "contents", "present", "may", "changes", "ladders")
+    words = re.sub(rf"(?<![-\w])({'|'.join(alone)})(?= (?:names|needs)\b)", option, words)
+    words = words.replace("drift_report", "'rankstream drift'").replace("pool=False", "--no-pool")
+    return words.replace("attributes=...", "--attributes FILE")
 
 
 def unused_columns(choices: "Reading | Tallies", as_json: bool) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ Imports are local, because the command line's help and completion use this modul
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
@@ -81,6 +82,9 @@ def items_in(text: str, names: Names) -> list[Any]:
     if text.lstrip().startswith("[") and not all(name in names for name in words):
         with suppress(ValueError, RecursionError, TypeError):
             words = [str(name).strip() for name in json.loads(text)]
+    parts = [part.strip() for part in re.split("[,|]", text)]
+    if not all(word in names for word in words) and len(parts) > 1 and any(part in names for part in parts):
+        raise ValueError(f"Separate the items of the offer {text!r} by ';': {';'.join(parts)!r}.")
     return [find_item(name, names, f"The offer {text!r} names") for name in words]
 
 

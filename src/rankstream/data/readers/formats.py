@@ -135,7 +135,7 @@ def _codes(name: str, items: Mapping[str, str]) -> dict[str, str]:
     codes: dict[str, str] = {}
     for column, code in items.items():
         if text_or_nothing(item_name(column)) == "":
-            remedy = "rename it, or list the columns of items: columns='items=...'"
+            remedy = "rename it, or list the columns of items: columns='items=YOUR_COLUMN'"
             raise ValueError(f"{name} has a column called {shown(column)}, which is not a name: {remedy}.")
         for word in {code, item_name(column), column}:
             if codes.setdefault(word, item_name(column)) != item_name(column) or word == "":
@@ -160,7 +160,7 @@ def _format(name: str, columns: Sequence[str], roles: Mapping[str, str], n_items
     likely = ("transactions", "counts", "long", "rankings")
     nearest = form or max(likely, key=lambda known: sum(role in roles for role in NEEDED[known]))
     missing = missing or _missing(nearest, roles)
-    named = ",".join(f"{role}=..." for role in missing)
+    named = ",".join(f"{role}=YOUR_COLUMN" for role in missing)
     remedy = f"rename columns to {' and '.join(NEEDED[nearest])}, or map them: columns='{named}'"
     raise ValueError(f"{name} has no column {missing[0]!r} (it has {has}): {remedy}.")
 

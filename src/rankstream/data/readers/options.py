@@ -46,7 +46,7 @@ class ReadOptions:
 
     @property
     def inside(self) -> str | None:
-        """The no-choice item, if it is recorded and not assumed."""
+        """The no-purchase option, if it is recorded and not assumed."""
         return self.no_choice if self.outside_share is None else None
 
     def counts(
@@ -114,7 +114,7 @@ def open_job(
         contents = _contents(data, layout, table, how.separator or SEPARATORS[0])
     time = layout.roles.get("time")
     if split.period is not None and time is None:
-        raise ValueError(f"{data.name} has no column 'time' for the {split.period}: map it with columns='time=...'.")
+        raise ValueError(f"{data.name} has no column 'time', which periods need: set columns='time=YOUR_COLUMN'.")
     split = replace(split, time=None if split.period is None else time, person=layout.roles.get("person"))
     if split.person is not None and times[2] is not None:
         raise ValueError("Choices that fade have no persons: leave out the half-life, or 'person' in columns.")
@@ -163,7 +163,7 @@ def _contents(data: Source, layout: Layout, table: Source | None, separator: str
     if table is not None:
         if layout.by_id:
             return listed_contents(table, layout.raw[0], separator)
-        raise ValueError(f"contents needs a column in {data.name} that identifies the offer: columns='offer_id=...'.")
+        raise ValueError(f"contents needs the ids of offers in {data.name}: set columns='offer_id=YOUR_COLUMN'.")
     if layout.by_id and layout.format != "counts":
         raise ValueError(f"{data.name} has only the ids of its offers: add contents=..., a table of offers and items.")
     return None

@@ -117,7 +117,7 @@ def roles_of(name: str, columns: Sequence[str], given: Columns, absent: Collecti
         counts = [column for column in free if COUNT_LIKE.fullmatch(column.strip().lower())]
         if len(counts) > 1:
             names_of_counts = listed_names(counts)
-            raise ValueError(f"{name} has the columns {names_of_counts} that may be counts: set columns='count=...'.")
+            raise ValueError(f"{name} may have counts in {names_of_counts}: set columns='count=YOUR_COLUMN'.")
         if counts:
             roles["count"] = counts[0]
     return roles

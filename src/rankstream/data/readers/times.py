@@ -143,7 +143,7 @@ def clock_of(
         reach = number_between("half_life", amount, 1e-9, 1e12)
     if column is None and (since is not None or half_life is not None):
         what = "since" if since is not None else "half_life"
-        raise ValueError(f"{name} has no column 'time', which {what} needs: map it with columns='time=...'.")
+        raise ValueError(f"{name} has no column 'time', which {what} needs: map it with columns='time=YOUR_COLUMN'.")
     if column is None or (slices is None and start is None and reach is None):
         return None
     return Clock(column, slices, start, reach, in_units)

@@ -200,7 +200,8 @@ class _Look:
         first, last = self.span or (min(times), max(times))
         began, ended = _date(first), _date(last)
         advice = "let older choices count less with half_life='30d', or look for changes with drift_report"
-        sentence = f"The column {name!r} is not used: choices from {began} to {ended}; {advice}."
+        what = f"The model ignores when a choice was made ({name!r}, {began} to {ended})"
+        sentence = f"{what}; {advice}."
         return UnusedColumn(name, "time", sentence, {"first": first, "last": last})
 
     def _is_price(self, name: str, numbers: dict[str, float], cells: list[list[str]], is_whole: bool) -> bool:

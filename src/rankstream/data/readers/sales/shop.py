@@ -288,7 +288,7 @@ class Shop:
             if table is not None and "store" not in table.roles and len(stores) > 1:
                 raise ValueError(
                     f"{table.source.name} has no column of stores, and there are {len(stores):,} stores: map one with "
-                    f"columns='{kind}.store=...'."
+                    f"columns='{kind}.store=YOUR_COLUMN'."
                 )
         if "store" not in receipts.roles and not stores:
             codes.code("store", "all")
@@ -333,7 +333,7 @@ def open_shop(
     if rules.between == "uncertain" and (given["prices"], how.outside_share, half_life) != (None, None, None):
         raise ValueError("between='uncertain' supports neither prices, outside_share nor half_life: leave them out.")
     if is_paid(given["prices"]) and "price" not in tables["receipts"].roles:
-        raise ValueError(f"{tables['receipts'].source.name} has no column 'price': map it with columns='price=...'.")
+        raise ValueError(f"{tables['receipts'].source.name} has no column 'price': set columns='price=YOUR_COLUMN'.")
     return Shop(
         tables, how, rules, problems, timezone, _markets(tables["receipts"], by, category),
         whole_number("max_offers", max_offers, 1), given["prices"] is not None,
@@ -364,7 +364,7 @@ def _markets(receipts: SalesTable, by: str | Sequence[str], category: str | None
         role = next((role for role in ("store", "category") if receipts.roles.get(role) == column), None)
         if role is None:
             stores = receipts.roles.get("store")
-            known = f"by={stores!r}" if stores else "columns='store=...'"
+            known = f"by={stores!r}" if stores else "columns='store=YOUR_COLUMN'"
             raise ValueError(f"by is {column!r}, but sales can only be grouped by store or category: use {known}.")
         found[role] = column
     return found | ({} if category is None else {"category": category})

@@ -243,7 +243,7 @@ def open_table(kind: str, source: Any, columns: Mapping[str, Any], how: ReadOpti
         if role not in roles:
             raise ValueError(
                 f"{found.name} has no column {role!r} (it has {listed_names(found.columns)}): map it with "
-                f"columns='{kind}.{role}=...'."
+                f"columns='{kind}.{role}=YOUR_COLUMN'."
             )
     numbers, times = (
         [column for role, column in roles.items() if ROLES[kind][role][0] in kinds]
