@@ -97,7 +97,7 @@ def test_later_periods_need_times(data: Path, tmp_path: Path) -> None:
     timed = [f"2024-05-{10 + day},{row}" for day, row in enumerate(rows)]
     timeless = run("compare", "choices.csv", "--holdout", "time", cwd=tmp_path)
     assert timeless.returncode == 2
-    assert "--holdout time needs a time for every record: map its column" in timeless.stderr
+    assert "--holdout time needs a time for every record: map it with --columns time=YOUR_COLUMN." in timeless.stderr
     data.write_text("\n".join([f"time,{head}", *reversed(timed)]) + "\n")
     words = ["compare", "choices.csv", "--models", "mnl", "--holdout", "time", "--folds", "2"]
     assert json.loads(run(*words, "--json", cwd=tmp_path).stdout)["models"][0]["folds"] == 2

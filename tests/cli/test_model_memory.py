@@ -1,6 +1,7 @@
 """What a model remembers of its fit: ``show`` says it, and commands read choices as the fit did."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def test_show_says_where_a_model_comes_from(folder: Path) -> None:
     assert "Read with --no-choice none --columns offered=shown,chosen=picked." in text
     assert f"Fitted by mnl, seed 3, with rankstream {rs.__version__}." in text
     certificate = rs.load_model(folder / "mnl.json").about["certificate"]
-    beside = f"weighted l2; sampling noise alone: {certificate['noise_distance']:.4f}"
+    beside = f"root of the summed squared errors; sampling noise alone: {certificate['noise_distance']:.4f}"
     assert f"Distance from the observed shares {certificate['distance']:.4f} ({beside}). " in text
     assert f"can be closer than {certificate['proven_least_distance']:.4f} (proven)" in text
     assert f"at most {certificate['gap']:.4f} could still be gained" in text
@@ -60,8 +61,8 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
     text = shown(folder, "max-entropy.json")
     about = rs.load_model(folder / "max-entropy.json").about["prediction"]
     heaviest = max(about["weights"], key=lambda name: about["weights"][name])
-    words = heaviest.replace(" classes", " latent classes").replace(", light", ", lightly regularised")
-    named = f"{words} {100 * about['weights'][heaviest]:.0f} %"
+    words = re.sub(r"(\d+) classes", r"latent-class logit with \1 classes", heaviest)
+    named = f"{words.replace(', light', ', lightly regularised')} (weight {100 * about['weights'][heaviest]:.0f} %)"
     assert f"by accuracy on held-out offers: {named}" in text
     assert json.loads(shown(folder, "max-entropy.json", "--json"))["about"]["prediction"] == about
     assert "held-out" not in shown(folder, "mnl.json")
@@ -72,10 +73,10 @@ def test_show_says_what_a_prediction_rests_on(folder: Path) -> None:
     [
         (
             {"weights": {"logit": 0.5, "x": 0.5}, "held_out_nats": {}},
-            "predictions for unseen offers lean on 2 simpler models such as logit.",
+            "predictions for unseen offers start from 2 simpler models such as logit.",
         ),
         ({"trust": 30.0, "approximate": True}, "so rankings were sampled."),
-        ({"weights": {"logit": 1.0}, "adjustment": 30.0}, "lean on a simpler model, logit."),
+        ({"weights": {"logit": 1.0}, "adjustment": 30.0}, "start from a simpler model, logit."),
     ],
 )
 def test_other_predictions_have_their_words(prediction: dict[str, Any], sentence: str) -> None:

@@ -67,6 +67,10 @@ def test_decide_with_new_items(folder: Path) -> None:
     assert "Warning: Never offered" in told
     assert not {"gin", "bun"} <= set(json.loads(told_by(folder, *words, "--json"))["offer"])
     content = json.loads(told_by(folder, *words, "--json", "--must", "gin"))
+    note = "No intervals: they are not available yet with --items.\n"
+    for data in ([], ["--data", "choices.csv"]):
+        assert run(*words, *data, cwd=folder).stderr.startswith(note)
+        assert "intervals" not in run(*words, *data, "--no-intervals", cwd=folder).stderr
     assert "gin" in content["offer"]
 
 

@@ -43,11 +43,25 @@ def test_a_tie_and_missing_choices_are_said(tmp_path: Path) -> None:
     decide = ["decide", "model.json", "--margins", "items.csv"]
     alone = run(*decide, cwd=tmp_path).stderr
     assert alone == (
-        "No comparison with today's offer and no intervals: the choices are not next to the model. Add --data FILE.\n"
+        "No comparison with today's offer and no intervals: the file of choices is not in the model's folder. "
+        "Add --data FILE.\n"
     )
     said = run(*decide, "--data", "data/visits.csv", "--no-intervals", cwd=tmp_path)
     assert said.stderr == "3 offers were shown equally often; one was taken as today's. Set yours with --present.\n"
-    assert said.stdout.startswith("Today's offer (shown 6 times): pie, tea: earns ")
+    assert said.stdout.startswith(
+        "Today's offer (the most frequent, shown 6 times; set yours with --present): pie, tea: earns "
+    )
+    other = "offered,chosen,count\npie;rum;nothing,rum,9\n"
+    (tmp_path / "other.csv").write_text(other)
+    wrong = run(*decide, "--data", "other.csv", cwd=tmp_path)
+    told = "other.csv is not the file the model was fitted to: its item 'rum' is not in the model. Give that file."
+    assert (wrong.returncode, wrong.stderr) == (2, f"rankstream: {told}\n")
+    dated = [f"{day},{offer},{item}" for day, offer, item in (
+        *[("2026-01-05", "tea;nothing", "tea")] * 30, *[("2026-03-05", "pie;nothing", "pie")] * 20
+    )]  # fmt: skip
+    (tmp_path / "dated.csv").write_text("\n".join(["time,offered,chosen", *dated]) + "\n")
+    said = run(*decide, "--data", "dated.csv", "--no-intervals", cwd=tmp_path)
+    assert "(the most frequent of the last four weeks, shown 20 times; set yours with --present): pie" in said.stdout
     assert not run(*decide, "--present", "tea", "--no-intervals", cwd=tmp_path).stderr
 
 

@@ -163,7 +163,7 @@ def test_favourites_are_counted_ranking_by_ranking(seed: int, named: bool) -> No
 
 def test_models_of_other_items_have_no_types_in_common() -> None:
     one = RankingModel(["tea", "pie"], [("tea", "pie")], [1.0])
-    with pytest.raises(ValueError, match="share 1 items"):
+    with pytest.raises(ValueError, match="have only 'tea' in common"):
         favourite_changes(one, RankingModel(["tea", "rum"], [("tea", "rum")], [1.0]))
 
 

@@ -32,10 +32,12 @@ def test_an_explanation_tells_what_items_add_and_what_others_would_cost() -> Non
     lines = found.explain().splitlines()
     assert found.offer == ("pie", "cake")
     assert lines[0] == "Best according to the model: pie, cake: earns 270.0 per 100 customers."
-    assert lines[1].startswith("Without pie, the offer earns 170 less; ")  # cake alone: 1.0
-    assert lines[2].startswith("Without cake, the offer earns 60.0 less; ")
+    assert lines[1].startswith("pie is taken by ")
+    assert lines[1].endswith("without it, the offer earns 170 less.")
+    assert lines[2].startswith("cake is taken by ")
+    assert lines[2].endswith("without it, the offer earns 60.0 less.")
     assert lines[3] == "Adding tea would cost 100.0."
-    proven = "Proven best: by this model, no feasible offer is worth more (search: all offers)."
+    proven = "Proven best: by this model, no feasible offer is worth more (all offers were compared)."
     assert str(found).splitlines()[1] == proven
     must = best_offer(model, {"tea": 1.0, "pie": 3.0, "cake": 2.0}, must=["tea"], at_most=1)
     assert "It is required." in must.explain()

@@ -276,7 +276,8 @@ def test_the_command_finds_the_choices_beside_the_model(shop: Path) -> None:
 def test_the_command_begins_with_single_changes(shop: Path) -> None:
     text = decide(shop, "--no-intervals", "--currency", "EUR").stdout
     lines = text.splitlines()
-    assert lines[0].startswith("Today's offer (shown 300 times): cake, tea: earns ")
+    origin = "the most frequent of the last four weeks, shown 300 times; set yours with --present"
+    assert lines[0].startswith(f"Today's offer ({origin}): cake, tea: earns ")
     assert lines[0].endswith("EUR per 100 customers")
     assert lines[1] == "Best single changes to it:"
     assert lines[2].startswith("  ")

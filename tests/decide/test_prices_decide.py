@@ -173,7 +173,7 @@ def test_an_item_at_a_price_does_not_stand_for_leaving() -> None:
     found = best_offer(model, costs=1.0, at_most=1)
     assert found.problem.nothing == -1
     assert found.offer == ("tea @ 4.00",)
-    with pytest.raises(ValueError, match=r"^The no-choice item 'pie @ 3.50' has a price: choose one that means .*"):
+    with pytest.raises(ValueError, match=r"^The no-purchase option 'pie @ 3.50' has a price: choose one that means .*"):
         best_offer(model, costs=1.0, no_choice="pie @ 3.50")
 
 

@@ -86,7 +86,7 @@ def test_show_prints_intervals_and_marks_what_the_data_do_not_support(tmp_path: 
     (tmp_path / "choices.csv").write_text("\n".join([*lines, "c;no,c,1"]) + "\n")
     done = run("fit", "choices.csv", "--method", "max-entropy", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "(weighted l2; sampling noise alone: " in done.stdout
+    assert "(root of the summed squared errors; sampling noise alone: " in done.stdout
     shown = run("show", "model.json", cwd=tmp_path).stdout
     assert "95 % intervals from standard errors stored by 'fit' (10 refits; --data makes more)" in shown
     assert " %, and" not in shown

@@ -153,6 +153,6 @@ def test_the_three_numbers_of_a_certificate_fit_together(tmp_path: Path) -> None
     found = json.loads(run(*words, "first", "--json", cwd=tmp_path).stdout.splitlines()[-1])
     assert found["distance"] - found["proven_least_distance"] == pytest.approx(found["gap"])
     text = run(*words, "again", cwd=tmp_path).stdout
-    assert f"Distance from the observed shares {found['distance']:.4f} (weighted l2). " in text
+    assert f"Distance from the observed shares {found['distance']:.4f} (root of the summed squared errors). " in text
     assert f"No ranking model can be closer than {found['proven_least_distance']:z.4f} (proven)" in text
     assert f"at most {found['gap']:.4f} could still be gained." in text

@@ -35,7 +35,7 @@ def compare(
 
     Options:
     models: Models to compare, separated by commas: the methods of 'fit', and variants of nearest: nearest-l1,
-        nearest-linf, frank-wolfe (default: all). See the page Choose a method.
+        nearest-linf, frank-wolfe (default: all). See docs/how-to/choose-a-method.md.
     folds: Number of cross-validation folds (default: 5, or the number of offers if that is less).
     holdout: What to leave out for the test: whole offers (assortments), single choices, all choices of a person
         (person, which needs --columns person=...), or later times (time).
@@ -49,7 +49,7 @@ def compare(
     read = reading.read(data, time_slices=(folds or MOST_FOLDS) + 1 if holdout == "time" else None)
     counts = read.counts if holdout != "time" else read.slices or []
     if not counts:
-        raise ValueError("--holdout time needs a time for every record: map its column with --columns time=...")
+        raise ValueError("--holdout time needs a time for every record: map it with --columns time=YOUR_COLUMN.")
     n_offers = int((read.counts.totals > 0.0).sum()) if holdout == "assortments" else MOST_FOLDS
     folds = folds or max(2, min(MOST_FOLDS, n_offers))
     names = [name.strip() for name in models.split(",")] if models else None

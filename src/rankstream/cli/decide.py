@@ -86,10 +86,10 @@ def decide(
     excludes: "tea:cake" never offers both; repeat for several.
     capacity: Total shelf space; the table of items needs a column space.
     ladder: "small:large" never prices small above large; repeat for several.
-    present: Today's offer, such as "tea@3.50;cake@4.00". "recent" is the most frequent offer of the last four weeks
-        in the data (the default if the choices are known).
+    present: Today's offer, separated by ';', such as "tea@3.50;cake@4.00". "recent" is the most frequent offer of the
+        last four weeks in the data (the default if the choices are known).
     data: Choices the model was fitted to (default: that file, if it is in the model's folder).
-    intervals: Compute 95 % intervals by refitting the model to resampled choices.
+    intervals: Compute 95 % intervals by refitting the model to simulated choices.
     safe: Also find the offer with the best worst case (needs --data).
     next_one: Suggest the offer to try next instead, to learn while earning (needs --data).
     lost: Estimate instead what stock-outs cost, for a model of receipts and stock (needs --data).
@@ -132,25 +132,32 @@ def decide(
             losses = lost_sales(loaded, late.account, table.margins, costs=said["costs"], counts=behind, seed=seed)
         print_answer(as_json, losses.to_json(), losses_text(losses, late, currency))
         return
-    from rankstream.decide.context import equally_often, most_frequent_offer, recent_choices  # loads numpy
+    from rankstream.decide.context import equally_often, most_frequent_offer, origin_of_offer, recent_choices  # numpy
 
     needing = "--present recent" if present == "recent" else "--safe" if safe else "--next" if next_one else ""
     known = choices_of(model, loaded, data, reading, needing)
     counts = None if known is None or items is not None else known.counts  # no intervals for items without choices
     recent = present == "recent" or (present is None and known is not None)
-    if level and counts is not None and reading.outside_share is not None:
+    if level and (items is not None or (counts is not None and reading.outside_share is not None)):
+        why = "there are none for an assumed share of customers who bought nothing"
+        print_note(f"No intervals: {why if items is None else 'they are not available yet with --items'}.")
         level = None
-        print_note("No intervals: there are none for an assumed share of customers who bought nothing.")
     if known is None:
         lacks = [*["comparison with today's offer"] * (present is None), *["intervals"] * (level is not None)]
         if present is None and changes is not None:
             raise ValueError("--changes counts from today's offer: add --present, or --data FILE.")
         if lacks and not as_json:
-            print_note(f"No {' and no '.join(lacks)}: the choices are not next to the model. Add --data FILE.")
+            why = "the file of choices is not in the model's folder"
+            print_note(f"No {' and no '.join(lacks)}: {why}. Add --data FILE.")
     said["present"] = None if present is None or recent else offer_in(present, loaded)
+    origin = ""
     if recent and known is not None:
         latest = recent_choices(known)
         said["present"] = most_frequent_offer(latest)
+        if unknown := [str(item) for item in said["present"] if item not in set(loaded.items)]:
+            what = f"its item {unknown[0]!r} is not in the model"
+            raise ValueError(f"{data} is not the file the model was fitted to: {what}. Give that file.")
+        origin = origin_of_offer(known, latest, said["present"])
         if (ties := equally_often(latest, said["present"])) and not (safe or next_one or as_json):
             print_note(f"{ties} offers were shown equally often; one was taken as today's. Set yours with --present.")
     budget = max(MIN_SEARCH_PART * budget, budget - (process_seconds() - began))
@@ -180,7 +187,7 @@ def decide(
                 needed = 10 * ceil((spent + (refits or 2.0 * spent)) / (10.0 * PART_FOR_REFITS))
                 less = "nor a correction for being the best of many offers"
                 print_note(f"No intervals, {less}: the refits did not finish in time. Try --budget {needed}.")
-    show(found, as_json, loaded.about, currency)
+    show(found, as_json, loaded.about, currency, origin)
     if plot is not None:
         draw(found.best if safe else found.decision if next_one else found, plot)
 
@@ -284,7 +291,7 @@ def progress_watch() -> "Iterator[Watch]":
         print_note("Interrupted: this is the best so far.")
 
 
-def show(found: Any, as_json: bool, about: dict[str, Any], currency: str = "") -> None:
+def show(found: Any, as_json: bool, about: dict[str, Any], currency: str = "", origin: str = "") -> None:
     """Print a decision, a safe offer or the next offer, after the warnings about the model's fit."""
     from rankstream.decide.decision import Decision, Units, change_lines, explanation, named, summary
 
@@ -292,10 +299,11 @@ def show(found: Any, as_json: bool, about: dict[str, Any], currency: str = "") -
     if getattr(found, "interval", None) is not None:
         lines.append(f"In brackets: {interval_words(about)}.")
     if isinstance(found, Decision):
-        changes, sizes = change_lines(found, units), found.by_size if found.knows_sizes else {}
+        changes, sizes = change_lines(found, units, origin), found.by_size if found.knows_sizes else {}
         lines += [*changes, *([""] if changes else []), *summary(found, units)]
         for place, runner in enumerate(found.runners_up[1:], 3):
-            lines.append(f"Number {place}: {named(runner.offer)}: earns {units.amount(found.expect(runner.value))}.")
+            rank = {3: "Third best", 4: "Fourth best"}.get(place, f"Number {place}")
+            lines.append(f"{rank}: {named(runner.offer)}, earns {units.amount(found.expect(runner.value))}.")
         lines += ["", *explanation(found, units)[1:]]
         best = [f"{plural(size, 'item')} {units.amount(found.expect(sizes[size]))}" for size in sizes if size]
         lines += [f"\nThe best offer of each size earns: {', '.join(best)}."] if len(best) > 1 else []

@@ -173,6 +173,8 @@ def warn(*readings: "Reading") -> None:
 
 def text_of_choices(report: "DriftReport", top: int, by_offer: bool) -> str:
     """Return a drift report as text: the items that changed, largest first, and optionally the offers."""
+    from rankstream.data.drift import LISTED_ITEMS
+
     moved, way = report.moved, f"{report.control}, {100 * report.level:g} % false-alarm rate"
     lines = [shown(report.verdict)]
     if report.tested:
@@ -180,6 +182,7 @@ def text_of_choices(report: "DriftReport", top: int, by_offer: bool) -> str:
     lines += [f"  {_item_line(movement, report.given_offers)}" for movement in report.items[:top]]
     if len(report.items) > top:
         lines.append(f"  and {plural(len(report.items) - top, 'more item')}")
+    lines += [LISTED_ITEMS] if len(report.items) > 1 else []
     if by_offer and moved:
         lines.append("Offers, with the item that changed most in each:")
         for movement in moved[:top]:

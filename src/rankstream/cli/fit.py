@@ -21,7 +21,7 @@ from rankstream.cli.options import (
     unused_columns,
 )
 from rankstream.models.files import kind_of, words_of
-from rankstream.reports.origin import warning_lines
+from rankstream.reports.origin import DISTANCE, warning_lines
 
 if TYPE_CHECKING:
     from rankstream.data.readers import Reading
@@ -64,7 +64,7 @@ def fit(
 
     Options:
     method: Estimation method. auto: by the size of the data; max-entropy: best for unseen offers; nearest: closest to
-        the data; mnl: one logit; latent-class: several. For the others, see the page Choose a method.
+        the data; mnl: one logit; latent-class: several. For the others, see docs/how-to/choose-a-method.md.
     out: Output file (default: model.json); with --by, output folder (default: models).
     budget: CPU seconds after which the best model so far is saved (default: no limit; for nearest and primal-dual 600,
         or 60 with very many items).
@@ -76,11 +76,13 @@ def fit(
     half_life: Count older choices less: with 30d, half after 30 days (needs a time column).
     by: Fit one model for each value of these columns, such as store,category.
     pool: With --by: let small markets borrow strength from the others.
-    attributes: CSV table of items and their attributes, for few choices and for new items ('predict --items').
+    attributes: CSV table of items and their attributes. It helps if there are few choices, and lets you predict new
+        items ('predict --items').
     """
     from rankstream.estimation.estimate import choices_by_em, fit_within
     from rankstream.estimation.methods import make
     from rankstream.estimation.uncertain import expected_choices
+    from rankstream.models.answers import OUTSIDE_NAMES
 
     chosen: Any = method
     if attributes is not None:
@@ -103,6 +105,9 @@ def fit(
         raise ValueError("--between uncertain does not work with --outside-share: leave one of them out.")
     choices = reading.read(data, since=since, half_life=half_life, time_slices=TIME_SLICES, look=True)
     unused, counts = unused_columns(choices, as_json), choices.counts
+    listed = [str(item) for item in counts.assortments.items if str(item).strip().lower() in OUTSIDE_NAMES]
+    if reading.no_choice is not None and (doubled := [item for item in listed if item != reading.no_choice]):
+        print_note(f"Warning: {reading.no_choice!r} is added to every offer, but the data have {doubled[0]!r} already.")
     if choices.uncertain is not None:
         counts = choices_by_em(choices.uncertain, make(chosen, tolerance), seed)
     with progress("starting") as tell:
@@ -205,7 +210,7 @@ def as_text(content: dict[str, Any]) -> str:
         *warning_lines(content),
         f"{round(content['choices'], 1):,.12g} {choices} from {content['offers']:,} {offers}{added}; {what}{ended}.",
         f"Mean absolute error on these offers: {content['mean_absolute_error']:.4f}. Distance from the data: "
-        f"{content['distance']:.4f} (weighted l2; sampling noise alone: {content['noise_distance']:.4f}). "
+        f"{content['distance']:.4f} ({DISTANCE}; sampling noise alone: {content['noise_distance']:.4f}). "
         f"No ranking model can be closer than {least:.4f}.",
     ]
     if "account" in content:

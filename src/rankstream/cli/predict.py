@@ -42,10 +42,11 @@ def predict(
     Example: rankstream predict model.json --offer "tea;pie;nothing"
 
     Options:
-    offer: Offer to predict, such as 'tea;cake', with prices 'tea@3.50;cake@4', or a JSON list; repeat for several.
+    offer: Offer to predict, separated by ';': 'tea;cake', with prices 'tea@3.50;cake@4', or a JSON list; repeat for
+        several.
     interval: Add intervals at this confidence level, such as 0.95 (needs --data).
-    wide: Add ranges instead, such as 0.95: the lowest and highest share that any ranking model within this confidence
-        region of the data predicts. It works for uncertain offers (see 'fit --between'), too, and needs --data.
+    wide: Instead of intervals, print the lowest and highest share that any model that fits the data predicts (0.95:
+        confidence of the region). Needs --data. It works for uncertain offers (see 'fit --between'), too.
     forced: Predict as if customers must buy: do not add the no-purchase option.
     """
     from rankstream._core.arguments import number_between

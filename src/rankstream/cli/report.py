@@ -90,7 +90,7 @@ def make_report(
     """Read a model and its choices; return the report, and the content for ``--json``."""
     from rankstream.data.readers.reading import coarser
     from rankstream.data.readers.unused_columns import unused_in
-    from rankstream.decide.context import most_frequent_offer, recent_choices
+    from rankstream.decide.context import most_frequent_offer, origin_of_offer, recent_choices
     from rankstream.decide.problem.offers import make_problem
     from rankstream.models.files import load_model
     from rankstream.reports.make import report as make
@@ -103,10 +103,10 @@ def make_report(
         make_problem(model, items.margins, **said)
         said["margins"] = items.margins
     choices = reading.read(data, time_slices=TIME_SLICES)
-    recent, choices = (
-        most_frequent_offer(recent_choices(choices)),
-        coarser(replace(choices, unused=choices.unused or unused_in(model.about)), MAX_PERIODS),
-    )
+    latest = recent_choices(choices)
+    recent = most_frequent_offer(latest)
+    origin = origin_of_offer(choices, latest, recent) if named["present"] == "recent" else ""
+    choices = coarser(replace(choices, unused=choices.unused or unused_in(model.about)), MAX_PERIODS)
     check_choices(model, choices.counts, data)
     refits: Any = None if named["intervals"] else "Intervals were turned off by --no-intervals."
     if "uncertain" in model.about:
@@ -121,7 +121,7 @@ def make_report(
     with progress_watch() as watch, progress("reporting"):
         page = make(
             model, choices, title=title, source=f"{file.name} and {data.name}", intervals=refits,
-            watch=watch, **options, **said,
+            watch=watch, today=origin, **options, **said,
         )  # fmt: skip
     read = {"file": str(data), "records": choices.rows, "format": choices.format, "skipped": choices.problems.total}
     read |= {"choices": choices.counts.observations, "offers": choices.counts.assortments.n_offers}

@@ -64,7 +64,7 @@ def run(
     keep: Delete records from the log this long after they arrived, once the model includes them, e.g. 30d.
     new_markets: Create a market when its first batch arrives.
     allow_host: Host name under which clients reach the server; repeat for several.
-    limit: Change a limit, such as offers=5000; repeat for several. For their names, see the page Run the service.
+    limit: Change a limit, such as offers=5000; repeat for several. docs/how-to/serve.md lists their names.
     """
     try:
         from rankstream.service.run import run as run_service
@@ -225,7 +225,10 @@ def purge(folder: Folder, market: MarketName, as_json: AsJson = False) -> None:
 
 
 @serve.command(cls=ShellCommand)
-def rebuild(folder: Folder, as_json: AsJson = False) -> None:
+def rebuild(
+    folder: Annotated[str, typer.Argument(help="Data folder of the service (a database needs no rebuild).")],
+    as_json: AsJson = False,
+) -> None:
     """Rebuild all models from the log, if log and models come from different backups.
 
     Stop the server first. The old models are renamed, not deleted.

@@ -136,7 +136,7 @@ def as_text(content: dict[str, Any], stored: bool = True) -> str:
 
 
 def _ranking(segment: dict[str, Any], content: dict[str, Any]) -> str:
-    """Return a ranking as text, truncated if it is long; it ends with the no-choice item."""
+    """Return a ranking as text, truncated if it is long; it ends with the no-purchase option."""
     names = [shown(name) for name in segment["ranking"]]
     if content["no_choice"] is not None and (content["segments_by"] == "whole rankings" or len(names) < 2):
         names.append(f"({shown(content['no_choice'])})")

@@ -14,6 +14,7 @@ from rankstream.data.observations import some_offers
 Control = Literal["holm", "fdr"]
 MIN_CHOICES = 30.0  # in each period; nothing is compared below. A rule of thumb, not tuned
 MIN_SHARED = 0.5  # of the choices, in offers of both periods; below, a logit compares the items. Not tuned
+LISTED_ITEMS = "An item is listed if it changed beyond what clearer changes (smaller p) explain. Its p is for the rest."
 
 
 @dataclass(frozen=True)

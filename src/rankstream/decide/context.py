@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankstream._core import Label, Mask, Watch
+from rankstream._core.terminal import plural
 from rankstream.data.counts import ChoiceCounts
 from rankstream.decide.moves import OfferChange, best_of_each_kind, mask_of, single_changes
 from rankstream.decide.offer_values import values
@@ -26,7 +27,7 @@ class Context:
     Attributes
     ----------
     present : tuple of items or None
-        Today's offer without the no-choice item: as given, or the most frequent one in the counts.
+        Today's offer without the no-purchase option: as given, or the most frequent one in the counts.
     present_value : float
         What it earns by the model.
     present_shown : float or None
@@ -103,6 +104,13 @@ def equally_often(counts: ChoiceCounts, offer: tuple[Label, ...]) -> int:
     """Return how many offers were shown as often as this one, if it is not alone; otherwise 0."""
     alike = int((counts.totals == counts.totals[counts.assortments.offers.index(offer)]).sum())
     return alike if alike > 1 else 0
+
+
+def origin_of_offer(known: "Reading", latest: ChoiceCounts, offer: tuple[Label, ...]) -> str:
+    """Say why an offer counts as today's: it was the most frequent in the latest choices."""
+    when = " of the last four weeks" if latest.observations < known.counts.observations else ""
+    times = plural(float(latest.totals[latest.assortments.offers.index(offer)]), "time")
+    return f"the most frequent{when}, shown {times}; set yours with --present"
 
 
 def recent_choices(known: "Reading") -> ChoiceCounts:

@@ -44,7 +44,7 @@ class Decision:
     Attributes
     ----------
     offer : tuple of items
-        The items to show, without the no-choice item; ``menu`` includes it.
+        The items to show, without the no-purchase option; ``menu`` includes it.
     value : float
         The expected margin per customer, minus listing costs, by the model.
     overestimate : float
@@ -104,7 +104,7 @@ class Decision:
 
     @property
     def menu(self) -> tuple[Label, ...]:
-        """The offer with the no-choice item, if there is one."""
+        """The offer with the no-purchase option, if there is one."""
         return self.problem.labels(self.offer_mask)
 
     @property
@@ -231,7 +231,8 @@ def summary(found: Decision, units: Units = PER_100) -> list[str]:
         if not same and around.gain_interval is not None and around.gain_interval[0] <= 0.0:
             lines[-1] += " The data do not show that it is better."
     if found.proven:
-        lines.append(f"Proven best: by this model, no feasible offer is worth more (search: {found.engine}).")
+        how = "all offers were compared" if found.engine == "all offers" else f"search: {found.engine}"
+        lines.append(f"Proven best: by this model, no feasible offer is worth more ({how}).")
     else:
         bound = units.amount(found.bound)
         lines.append(f"Not proven best (search: {found.engine}): by this model, no offer is worth more than {bound}.")
@@ -245,13 +246,14 @@ def summary(found: Decision, units: Units = PER_100) -> list[str]:
     return lines
 
 
-def change_lines(found: Decision, units: Units = PER_100) -> list[str]:
-    """Describe today's offer, and the best single changes to it."""
+def change_lines(found: Decision, units: Units = PER_100, origin: str = "") -> list[str]:
+    """Describe today's offer, with its ``origin`` if it was not given, and the best single changes to it."""
     around = found.context
     if around is None or around.present is None:
         return []
-    often = f" (shown {plural(around.present_shown, 'time')})" if around.present_shown else ""
-    lines = [f"Today's offer{often}: {named(around.present)}: earns {units.per(around.present_value)}"]
+    origin = origin or (f"shown {plural(around.present_shown, 'time')}" if around.present_shown else "")
+    where = origin and f" ({origin})"
+    lines = [f"Today's offer{where}: {named(around.present)}: earns {units.per(around.present_value)}"]
     pays = [change for change in around.changes if change.gain > least_gain(found.problem)]
     left = f" ({plural(around.unvalued, 'less likely one')} not valued in time)" if around.unvalued else ""
     if not pays:
@@ -276,11 +278,10 @@ def explanation(found: Decision, units: Units = PER_100) -> list[str]:
         item = problem.items[code]
         share = found.shares[item if problem.levels is None else problem.levels.of(item)[0]]
         less = f"{units.amount(abs(adds[place]), '.3g')} {'less' if adds[place] >= 0.0 else 'more'}"
-        what = f"Without {item}, the offer earns {less}"
-        if not problem.nothing >= 0 and inside.size == 1:
-            what = f"{item} is the whole offer"
+        alone = not problem.nothing >= 0 and inside.size == 1
+        what = "it is the whole offer" if alone else f"without it, the offer earns {less}"
         required = " It is required." if problem.state[code] > 0 else ""
-        lines.append(f"{what}; {100 * share:.1f} % of customers take it.{required}")
+        lines.append(f"{item} is taken by {100 * share:.1f} % of customers; {what}.{required}")
     return lines + _rejected(found, units)
 
 

@@ -111,10 +111,11 @@ class Comparison:
         choices = f"{round(self.observations, 1):,.12g} choices"  # fractional with an assumed share
         how = f"{len(self.rows[0].scores)} folds, {HELD_OUT[self.holdout]} held out, {choices}"
         scale = (
-            f"Log-likelihood per choice (natural log), ± half its 95 % interval ({how} tested). A uniform guess has "
-            f"{self.uniform:.4f}; no model can exceed {self.hindsight:.4f}. To keep one choice with predicted "
-            f"probability 0 from deciding the result, {100 * self.epsilon:g} % of a uniform guess is mixed into every "
-            "prediction; the column 'unmixed' is without it."
+            f"Log-likelihood per choice: higher is better; after ± is half a 95 % interval ({how} tested). A uniform "
+            f"guess has {self.uniform:.4f}; no model can exceed {self.hindsight:.4f}. Every prediction is mixed with "
+            f"{100 * self.epsilon:g} % of a uniform guess, so that one choice with probability 0 does not decide; "
+            "'unmixed' is without it. Behind the best: mean difference, fold by fold. RMSE, MAE: root mean squared and "
+            "mean absolute error of shares. Fit s: seconds per fit. Size: what the model stores."
         )
         return "\n".join([self.verdict, "", *lines, "", scale])
 

@@ -88,7 +88,8 @@ def favourite_changes(
     number_between("least", least, 0.0, 1.0)
     shared = [item for item in everything(before) if item in set(after.items)]
     if len(shared) < 2:
-        raise ValueError(f"The models share {len(shared)} items: compare models with the same items.")
+        common = f"only {str(shared[0])!r}" if shared else "no item"
+        raise ValueError(f"The models have {common} in common: compare models with the same items.")
     gone = None if most is None else {item for model in (before, after) for item in most_chosen(model, most)}
     then, now = (favourites(substitution(model, shared, gone), no_choice) for model in (before, after))
     return _sorted([TypeChange(key, then.get(key, 0.0), now.get(key, 0.0)) for key in {**now, **then}], least)

@@ -187,7 +187,7 @@ def substitution(found: Substitution | Model, axes: "Axes") -> "Axes":
     if figure is not None:
         figure.colorbar(image, ax=axes, label="% of the buyers", shrink=0.8)
     title = "Where the buyers go" + ("" if moves.low is None else f", %, with {moves.interval_name}")
-    axes.set(xlabel="is taken instead", ylabel="is gone (its share)", title=title)
+    axes.set(xlabel="what buyers take instead", ylabel="item out of stock (its share)", title=title)
     return axes
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from rankstream._core.types import Label
 from rankstream.data import ChoiceCounts, DriftReport, price_text, split_label
+from rankstream.data.drift import LISTED_ITEMS
 from rankstream.data.readers.reading import Reading
 from rankstream.decide.context import equally_often, most_frequent_offer
 from rankstream.decide.decision import Decision, Units, explanation, named, summary
@@ -102,14 +103,17 @@ def _prices(curves: Mapping[Label, Mapping[float, Any]]) -> list[str]:
     return [best[1]] if best[0] >= MIN_PRICE_EFFECT else []
 
 
-def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()) -> Section:
-    """Return what to do, with the gain against today's offer: single changes first, then the best offer overall."""
+def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = (), origin: str = "") -> Section:
+    """Return what to do, with the gain compared with today's offer: single changes first, then the best offer.
+
+    ``origin`` says where today's offer comes from.
+    """
     around = found.context
     value = f"the best offer earns {units.per(found.expected)}{units.ends(found.interval)}"
     if around is None or around.present is None:
         return Section("advice", "What to do", (*warnings, f"According to the model, {value}: {named(found.offer)}."))
     sentences = [*warnings, f"According to the model, today's offer earns {units.per(around.present_value)}; {value}."]
-    today = f"Today's offer: {named(around.present)}."  # last: what precedes it is about the best offer
+    today = f"Today's offer{origin and f' ({origin})'}: {named(around.present)}."  # last: the rest is about the best
     rows = [
         (ACTIONS[change.kind], change.words, units.change(change.gain), _sure(change.gain, change.interval, units))
         for change in around.changes
@@ -128,7 +132,7 @@ def advice_section(found: Decision, units: Units, warnings: tuple[str, ...] = ()
         sentences += [around.nearness.words, *([far] if around.nearness.is_extrapolation else [])]
     head = ("action", "what to change", f"gain per {units.customers:,} customers", "certainty")
     return Section(
-        "advice", "What to do", (*sentences, today), (TableBlock("Gains against today's offer", head, rows, 2),)
+        "advice", "What to do", (*sentences, today), (TableBlock("Gains compared with today's offer", head, rows, 2),)
     )
 
 
@@ -185,24 +189,25 @@ def drift_section(
     across: str = "time",
     alarms: Sequence[float] = (),
     nothing: Any = None,
+    cut: str = "",
 ) -> Section:
-    """What changed between two halves, and shares period by period.
+    """What changed between two halves, and shares period by period; ``cut`` says where they are divided.
 
     ``periods`` are counts over the same offers, ``times`` the first and last time of each, and ``alarms`` when changes
     were noticed. ``remedy`` says what to do about a change, and ``across`` what times are that are no dates. The
-    outside option ``nothing`` is no line of the chart: its share is often so large that it flattens all others.
+    no-purchase option ``nothing`` is no line of the chart: its share is often so large that it flattens all others.
     """
     words = [report.verdict, *([remedy] if report.changed else [])]
     if report.tested:
         words.append(
-            f"Between the earlier and the later half of the choices, {len(report.moved):,} of {report.tested:,} offers "
-            f"changed significantly when tested alone ({100 * report.level:g} % false-alarm rate)."
+            f"Between the earlier and the later half of the choices{cut}, {len(report.moved):,} of {report.tested:,} "
+            f"offers changed significantly, tested one by one ({100 * report.level:g} % false-alarm rate in all)."
         )
     words += [f"{len(report.appeared):,} offers were made only in the later half."] if report.appeared else []
     words += [f"{len(report.vanished):,} offers were made only in the earlier half."] if report.vanished else []
     parts: list[Any] = []
     if report.items:
-        words.append("Only items that gained or lost appeal of their own are listed, not those that lost to them.")
+        words.append(LISTED_ITEMS)
         rows = [
             (one.item, f"{100 * one.change:+.1f}", f"{one.p_value:.2g}", f"{one.moved:,} of {one.offers:,}")
             for one in report.items

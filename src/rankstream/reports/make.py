@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rankstream._core.files import write_whole
-from rankstream._core.terminal import plural
+from rankstream._core.terminal import as_time, plural
 from rankstream._core.version import VERSION
 from rankstream._core.watch import Deadline, Watch, process_seconds
 from rankstream.data import ChoiceCounts, DriftReport, drift_report
@@ -20,7 +20,7 @@ from rankstream.models.fit_warnings import fit_warnings, interval_words
 from rankstream.reports import findings, sections
 from rankstream.reports.answers import Answers
 from rankstream.reports.blocks import Section, TableBlock, render
-from rankstream.reports.origin import period_of, proven
+from rankstream.reports.origin import MIN_DATE, period_of, proven
 
 MAX_SUBSTITUTED_ITEMS = 30  # items whose substitutes are asked for: the most chosen ones
 MAX_OFFERS = 10  # in the table of offers
@@ -63,6 +63,7 @@ def report(
     budget: float = 20.0,
     seed: int = 0,
     watch: Watch | None = None,
+    today: str = "",
     **constraints: Any,
 ) -> Report:
     """Write a report on a model: what to do, what changed, who the customers are, and how sure all that is.
@@ -96,6 +97,8 @@ def report(
         Seed for searches and refits.
     watch : callable, optional
         May end the search for the best offer, as in ``best_offer``.
+    today : str
+        Where the offer ``present`` comes from, if you did not choose it: said in brackets.
     **constraints
         What ``best_offer`` takes: ``costs``, ``at_most``, ``present`` and so on.
 
@@ -120,16 +123,18 @@ def report(
             model, margins, top=3, budget=PART_FOR_SEARCH * budget, counts=data,
             interval=None if isinstance(intervals, str) else 0.95, seed=seed, watch=watch, **constraints,
         )  # fmt: skip
-    drift, reason = _drift(reading)
+    drift, cut = _drift(reading)
     units, warnings = Units(currency=currency), fit_warnings(model.about)
+    slices, spans = ((), ()) if reading is None else (reading.slices or (), reading.slice_times or ())
+    today = today or ("the most frequent" if constraints.get("present") is None else "")
     made = [
         Section("advice", "What to do", (*warnings, NO_MARGINS))
         if decision is None
-        else findings.advice_section(decision, units, tuple(warnings)),
+        else findings.advice_section(decision, units, tuple(warnings), today),
         findings.findings_section(model, choices, answers.moves, curves, interval_words(model.about)),
-        Section("drift", "What changed over time", (reason,))
-        if drift is None or reading is None
-        else findings.drift_section(drift, reading.slices or (), reading.slice_times or (), nothing=model.no_choice),
+        Section("drift", "What changed over time", (cut,))
+        if drift is None
+        else findings.drift_section(drift, slices, spans, nothing=model.no_choice, cut=cut),
         sections.substitution_section(answers.moves, answers.shares or None, model),
         sections.types_section(model, answers.types, answers.rankings(top), top),
     ]
@@ -181,6 +186,8 @@ def _drift(reading: Reading | None) -> tuple[DriftReport | None, str]:
     half = len(reading.slices) // 2
     before, after = (sum(part[1:], part[0]) for part in (reading.slices[:half], reading.slices[half:]))
     try:
-        return drift_report(before, after), ""
+        start = reading.slice_times[half][0]
+        cut = f" (cut at {as_time(start)}; 'rankstream drift --at' compares other periods)"
+        return drift_report(before, after), cut if start >= MIN_DATE else ""
     except ValueError as error:
         return None, f"Changes could not be tested: {error}"

@@ -1,5 +1,6 @@
 """Where a model comes from, and what its predictions rest on, in sentences; a file may say anything or nothing."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rankstream.models.files import Model
 
 MIN_DATE = 1e8  # seconds since 1970 from which on numbers are taken for times: smaller ones may be anything
+DISTANCE = "root of the summed squared errors"  # in shares, each offer weighted by how often it was shown
 
 
 def origin_lines(about: dict[str, Any]) -> list[str]:
@@ -38,15 +40,17 @@ def prediction_lines(about: dict[str, Any]) -> list[str]:
     lines: list[str] = []
     if weights and scores:
         parts = sorted(weights.items(), key=lambda pair: -pair[1])
-        named = "; ".join(f"{shown(name)} {100 * weight:.0f} %" for name, weight in parts)
-        lines.append(f"Predictions for unseen offers lean on simpler models, by accuracy on held-out offers: {named}.")
+        named = "; ".join(f"{shown(name)} (weight {100 * weight:.0f} %)" for name, weight in parts)
+        mix = "a mix of simpler models, weighted" if len(parts) > 1 else "a simpler model, chosen"
+        lines.append(f"Predictions for unseen offers start from {mix} by accuracy on held-out offers: {named}.")
     elif weights:
         several = f"{len(weights)} simpler models such as" if len(weights) > 1 else "a simpler model,"
         on = f"{several} {shown(next(iter(weights)))}"
-        lines.append(f"With so few offers in the data, predictions for unseen offers lean on {on}.")
+        lines.append(f"With so few offers in the data, predictions for unseen offers start from {on}.")
     if found.get("approximate") is True:
         lines.append("There are too many offers for an exact fit, so rankings were sampled.")
-    return [line.replace(" classes", " latent classes").replace(", light", ", lightly regularised") for line in lines]
+    lines = [re.sub(r"(\d+) classes", r"latent-class logit with \1 classes", line) for line in lines]
+    return [line.replace(", light", ", lightly regularised") for line in lines]
 
 
 def _data(about: dict[str, Any]) -> str:
@@ -83,18 +87,18 @@ def _certificate(about: dict[str, Any]) -> str:
     if not {"distance", "proven_least_distance", "gap"} <= set(numbers):
         return ""
     cut = "; the fit stopped early" if found.get("cut_short") is True else ""
-    norm = shown(found["norm"]) if isinstance(found.get("norm"), str) else "weighted l2"
+    norm = shown(found["norm"]) if isinstance(found.get("norm"), str) else DISTANCE
     noise = f"; sampling noise alone: {numbers['noise_distance']:.4f}" if "noise_distance" in numbers else ""
     words = certificate_words(numbers["distance"], numbers["proven_least_distance"], numbers["gap"], norm + noise)
     return f"{words}{cut}."
 
 
-def certificate_words(distance: float, proven: float, gap: float, norm: str = "weighted l2") -> str:
+def certificate_words(distance: float, proven: float, gap: float, norm: str = DISTANCE) -> str:
     """The three numbers of a certificate in words; the first less the second is the third.
 
     >>> print(certificate_words(0.0312, 0.029, 0.0022))
-    Distance from the observed shares 0.0312 (weighted l2). No ranking model can be closer than 0.0290 (proven), so
-    at most 0.0022 could still be gained
+    Distance from the observed shares 0.0312 (root of the summed squared errors). No ranking model can be closer than
+    0.0290 (proven), so at most 0.0022 could still be gained
     """
     return (
         f"Distance from the observed shares {distance:z.4f} ({norm}). No ranking model can be closer "
@@ -113,7 +117,7 @@ def _numbers(found: Any) -> dict[str, float]:
 
 
 def items_in(whole: Any) -> str:
-    """How many items a model has, each counted once, whatever its prices, without the no-choice item."""
+    """How many items a model has, each counted once, whatever its prices, without the no-purchase option."""
     from rankstream.models.prices import levels_of, own_items
 
     items, at = (whole.items, "") if levels_of(whole) is None else (own_items(whole), " at price levels")
