@@ -86,7 +86,7 @@ def market(
     seed : int
         Seed of the truth, the offers and the choices.
     n_items : int
-        How many items, the no-choice item not counted.
+        How many items, the no-purchase option not counted.
     segments : int
         How many kinds of customers (the paper's K).
     spread : float
@@ -143,7 +143,7 @@ def random_offers(
     exclude: Collection[tuple[Label, ...]] = (),
     largest: int | None = None,
 ) -> list[tuple[Label, ...]]:
-    """Return distinct random offers, each with the no-choice item "nothing" appended.
+    """Return distinct random offers, each with the no-purchase option "nothing" appended.
 
     Parameters
     ----------

@@ -52,14 +52,14 @@ def best_offer(
     model : RankingModel, EntropyModel, LogitModel, LatentClassModel, MarkovChainModel or any ChoiceModel
         Predicts what customers choose.
     margins : dict, Series or number
-        What a sale of each item earns; every item needs one. The no-choice item earns 0.
+        What a sale of each item earns; every item needs one. The no-purchase option earns 0.
     costs : dict, Series or number, optional
         Instead of margins, for a model with price levels: what a sale of each item costs. It earns the price minus
         this cost. Items without a price still need a margin.
     at_most : int, optional
-        Maximum number of items in an offer, not counting the no-choice item.
+        Maximum number of items in an offer, not counting the no-purchase option.
     at_least : int, optional
-        Minimum number of items in an offer, not counting the no-choice item.
+        Minimum number of items in an offer, not counting the no-purchase option.
     must : items
         Items that have to be in the offer.
     never : items

@@ -34,7 +34,7 @@ class NextOffer:
     Attributes
     ----------
     offer, menu : tuple of items
-        The offer without the no-choice item, and with it.
+        The offer without the no-purchase option, and with it.
     how : str
         How it was chosen, or that it is a random first offer.
     decision : Decision or None

@@ -34,7 +34,7 @@ def value(
     model : any ChoiceModel
         Predicts what customers choose.
     offers : list of offers
-        The offers to value: items or, with price levels, also ``{"tea": 3.5}``. The no-choice item, if there is one,
+        The offers to value: items or, with price levels, also ``{"tea": 3.5}``. If there is a no-purchase option, it
         is added to every offer.
     margins, costs, listing_costs, no_choice : optional
         As for ``best_offer``.

@@ -27,7 +27,7 @@ class SafeOffer:
     Attributes
     ----------
     offer : tuple of items
-        The items to show, without the no-choice item.
+        The items to show, without the no-purchase option.
     low : float
         Its value in the worst case.
     expected : float

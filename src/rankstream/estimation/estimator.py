@@ -34,7 +34,7 @@ class RankingEstimator(AvailabilityRows, BaseEstimator):  # type: ignore[misc]
     ``X`` is a 0/1 availability matrix, one row per choice and one column per item (the columns of a DataFrame, else 0,
     1, ...). ``y`` are the chosen items or, if the columns are not numbers, their positions. Any number other than 0
     counts as available, with a warning. If columns have no names, the position after the last column means "none of
-    these", an outside option that is always available; this also gives a warning.
+    these", a no-purchase option that is always available; this also gives a warning.
 
     ``partial_fit`` plays rounds of the paper's solver on all choices so far, with the distance and learner of a
     ``methods.PrimalDual`` if that is the method, else the defaults. New offers are added. With "auto" and "max-entropy"

@@ -285,7 +285,7 @@ class Bootstrap:
     def predict(self, offer: Iterable[Label], interval: float = 0.95, *, forced: bool = False) -> dict[Label, Share]:
         """Return the shares of one offer with intervals, for offers seen or not, and for items at prices.
 
-        As a model's own ``predict`` does, this adds a missing no-choice item unless ``forced``.
+        As a model's own ``predict`` does, this adds a missing no-purchase option unless ``forced``.
         """
         single = offer if isinstance(offer, Mapping) else as_offer("The offer", offer)
         added = None if forced else missing_no_choice(self.model, single)

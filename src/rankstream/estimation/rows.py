@@ -55,7 +55,7 @@ def column_names(X: Any) -> tuple[list[Label], bool]:
 def choice_columns(chosen: Any, names: list[Label], named: bool, outside_allowed: bool) -> Codes:
     """Return the column of every choice: all by name, or all by position if names are not numbers.
 
-    The position after the last column is the outside option, if that is allowed.
+    The position after the last column is the no-purchase option, if that is allowed.
     """
     column = {name: number for number, name in enumerate(names)}
     labels = chosen.tolist()

@@ -16,7 +16,7 @@ OUTSIDE_NAMES = frozenset(
     {"nothing", "none", "no", "no choice", "no_choice", "no-choice", "no purchase", "no_purchase", "no-purchase"}
     | {"outside", "outside option", "leave", "no buy", "nobody"}
 )
-"""Common names of the outside option."""
+"""Common names of the no-purchase option."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +85,9 @@ class Substitution:
 
 
 def missing_no_choice(model: Any, offer: Iterable[Label]) -> Label | None:
-    """Return the outside option if an offer lacks it: customers can always leave, so ``predict`` adds it.
+    """Return the no-purchase option if an offer lacks it: customers can always leave, so ``predict`` adds it.
 
-    An item counts as the outside option if it was declared when the data were read, or has such a name ("nothing").
+    An item counts as the no-purchase option if it was declared when the data were read, or has such a name ("nothing").
     An item that was merely in every offer, such as a best seller, does not.
 
     >>> from rankstream import RankingModel
@@ -181,7 +181,7 @@ class Segment:
 def favourites(moves: Substitution, no_choice: Label | None, places: int = 2) -> dict[tuple[Label, ...], float]:
     """Return the shares of customer types by their first two choices, largest first.
 
-    They are exact, since a second choice is a substitute. A type ends before ``no_choice``, the outside option, if
+    They are exact, since a second choice is a substitute. A type ends before ``no_choice``, the no-purchase option, if
     there is one. With ``places=1``, types are first choices.
 
     >>> from rankstream import RankingModel

@@ -66,8 +66,8 @@ class Model(ABC):
     ) -> dict[Label, float]:
         """Return the choice probabilities of one offer, seen before or not; they sum to 1.
 
-        If the model has an outside option, such as "nothing", and the offer lacks it, it is added: customers can always
-        leave. With ``forced=True`` they have to choose one of the given items.
+        If the offer lacks the no-purchase option, such as "nothing", it is added: customers can always leave. With
+        ``forced=True`` they have to choose one of the given items.
 
         A model with price levels also takes prices, as in ``{"tea": 3.5, "nothing": None}``, and returns shares under
         the items' own names. Between two levels, shares are interpolated; beyond them, a price is an error.
@@ -161,7 +161,7 @@ class Model(ABC):
     def willingness(self, item: Label, price: Any, no_choice: Label | None = None) -> float:
         """Return the share of customers who prefer an item at a price to leaving.
 
-        ``no_choice`` is the outside option, if the model has none of its own.
+        ``no_choice`` is the no-purchase option, if the model has none of its own.
         """
         return predict_at(self, leaving_offer(self, item, price, no_choice))[item]
 

@@ -89,7 +89,7 @@ def compare_offer(
     """
 
     def pairs(labels: Iterable[Label] | Mapping[Any, Any]) -> set[tuple[Any, float | None]]:
-        """Return the items of an offer with their prices, without the outside option."""
+        """Return the items of an offer with their prices, without the no-purchase option."""
         if isinstance(labels, Mapping):
             return {pair for pair in labels.items() if pair[0] != no_choice}
         return {(item, None) if levels is None else levels.of(item) for item in labels if item != no_choice}

@@ -241,7 +241,7 @@ def demand_offers(model: Any, item: Label, others: Offer) -> dict[float, NearbyO
 
 
 def leaving_offer(model: Any, item: Label, price: Any, no_choice: Label | None) -> dict[Label, Any]:
-    """Return an offer of an item at a price and the outside option."""
+    """Return an offer of an item at a price and the no-purchase option."""
     leave = model.no_choice if no_choice is None else no_choice
     if leave is None:
         raise ValueError("The model has no no-purchase option: set no_choice, such as 'nothing'.")

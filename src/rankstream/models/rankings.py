@@ -112,7 +112,7 @@ class RankingModel(Model):
         return out
 
     def describe(self, top: int = 10) -> list[str]:
-        """Return the rankings of largest weight as readable lines, cut after the no-choice item.
+        """Return the rankings of largest weight as readable lines, cut after the no-purchase option.
 
         Examples
         --------
@@ -131,7 +131,7 @@ class RankingModel(Model):
         return lines
 
     def segments(self, top: int | None = None, offer: Iterable[Label] | None = None) -> list[Segment]:
-        """Return customer types, largest first; rankings that differ only below the no-choice item are one type.
+        """Return customer types, largest first; rankings that differ only below the no-purchase option are one type.
 
         They rank the items of ``offer``, by default all items, at their usual prices if they have some.
         """
@@ -205,7 +205,7 @@ class RankingModel(Model):
         """Return the model that ``to_content`` described."""
         code = content["no_choice"]
         if code is not None and type(code) is not int:
-            raise ValueError(f"its no-choice item is {code!r}, not the number of an item")
+            raise ValueError(f"its no-purchase option is {code!r}, not the number of an item")
         return cls.from_codes(content["items"], content["rankings"], content["weights"], code)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -79,7 +79,7 @@ def names_of(model: Any, no_choice: Label | None) -> "ItemNames":
     label, levels, items = no_choice_of(model, no_choice), levels_of(model), tuple(model.items)
     if label is not None and levels is not None and levels.of(label)[1] is not None:
         if no_choice is not None:
-            raise ValueError(f"The no-choice item {label!r} has a price: choose one that means buying nothing.")
+            raise ValueError(f"The no-purchase option {label!r} has a price: choose one that means buying nothing.")
         label = None
     return ItemNames(items, -1 if label is None else items.index(label), levels)
 
@@ -135,7 +135,7 @@ class ItemNames:
             known = listed(self.number)
             raise ValueError(f"{name} names {label!r}, which is not an item of the model: its items are {known}.")
         if self.number[label] == self.nothing:
-            raise ValueError(f"{name} names the no-choice item {label!r}, which is always on offer: leave it out.")
+            raise ValueError(f"{name} names the no-purchase option {label!r}, which is always on offer: leave it out.")
         return [self.number[label]]
 
     def labels(self, offer: Any) -> tuple[Label, ...]:
@@ -190,7 +190,7 @@ class ItemNames:
 
     @property
     def leave(self) -> Label | None:
-        """The no-choice item, if there is one."""
+        """The no-purchase option, if there is one."""
         return None if self.nothing < 0 else self.items[self.nothing]
 
     def _costs(self, costs: Numbers) -> dict[Label, float]:
@@ -227,7 +227,7 @@ class ItemNames:
         return rows
 
     def present(self, present: Any) -> list[int] | None:
-        """Return the numbers of today's offer, without the no-choice item; None if it is not given."""
+        """Return the numbers of today's offer, without the no-purchase option; None if it is not given."""
         if present is None:
             return None
         if isinstance(present, str) or not isinstance(present, Iterable):

@@ -100,12 +100,12 @@ class OfferProblem:
 
     @property
     def must(self) -> Codes:
-        """The required items, without the no-choice item."""
+        """The required items, without the no-purchase option."""
         return np.flatnonzero(self.state == IN)
 
     @property
     def always(self) -> Mask:
-        """The items of every offer: required items and the no-choice item."""
+        """The items of every offer: required items and the no-purchase option."""
         offer_mask: Mask = self.state == IN
         if self.nothing >= 0:
             offer_mask[self.nothing] = True
@@ -147,11 +147,11 @@ class OfferProblem:
         )
 
     def offer(self, offer_mask: Mask) -> tuple[Label, ...]:
-        """Return the items of an offer in the model's order, without the no-choice item."""
+        """Return the items of an offer in the model's order, without the no-purchase option."""
         return tuple(self.items[code] for code in np.flatnonzero(offer_mask))
 
     def labels(self, offer_mask: Mask) -> tuple[Label, ...]:
-        """Return the items of an offer in the model's order, and last the no-choice item, if there is one."""
+        """Return the items of an offer in the model's order, and last the no-purchase option, if there is one."""
         items = self.offer(offer_mask)
         return items if self.nothing < 0 else (*items, self.items[self.nothing])
 

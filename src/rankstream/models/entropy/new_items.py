@@ -21,7 +21,7 @@ RIDGES = (*np.geomspace(0.1, 1000.0, 9).tolist(), 1e9)  # tried; with the last, 
 
 
 def check_rows(offers: Assortments, attributes: Attributes) -> None:
-    """Raise a ValueError if an item of these offers has no row, unless it is the outside option."""
+    """Raise a ValueError if an item of these offers has no row, unless it is the no-purchase option."""
     if offers.order:
         raise ValueError("Attributes do not work with an order of the items, such as price levels: leave one out.")
     free = attributes.design(offers.items)[1] | (np.arange(offers.n_items) == offers.no_choice_code)

@@ -92,7 +92,7 @@ class Fitted(DenseModel):
         """Return the checked fields of all kinds, and the arrays of probabilities."""
         items, code = tuple(content["items"]), content["no_choice_code"]
         if code is not None and (type(code) is not int or not 0 <= code < len(items)):
-            raise ValueError(f"its no-choice item is {code!r}, not the number of an item")
+            raise ValueError(f"its no-purchase option is {code!r}, not the number of an item")
         numbers = {name: content[name] for name in ("iterations", "n_parameters")}
         if not all(type(value) is int for value in numbers.values()):
             raise ValueError("its numbers of steps and parameters are not whole numbers")

@@ -72,7 +72,7 @@ def fit_mnl(counts: ChoiceCounts, *, smoothing: float = SMOOTHING, max_rounds: i
 def fit_shrunk_logit(counts: ChoiceCounts) -> LogitModel:
     """Fit a logit whose utilities are shrunk towards their mean, as far as the choices support it (empirical Bayes).
 
-    Utilities are normal around their mean; that of the no-choice item is free. MacKay's fixed point estimates their
+    Utilities are normal around their mean; that of the no-purchase option is free. MacKay's fixed point estimates their
     variance: the sum of squared effects over the effective number of effects, ``sum(1 - posterior / prior variance)``,
     with posterior variances by Laplace's approximation. With many choices, this is maximum likelihood.
 

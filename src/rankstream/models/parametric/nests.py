@@ -75,7 +75,7 @@ def pair_scores(data: ChoiceCounts) -> Vec:
 
 
 def _partitions(data: ChoiceCounts) -> list[Codes]:
-    """Return the nest of every item in each partition to try; the no-choice item is alone."""
+    """Return the nest of every item in each partition to try; the no-purchase option is alone."""
     from scipy.cluster.hierarchy import cut_tree, linkage
 
     n_items, code = data.assortments.n_items, data.assortments.no_choice_code
@@ -120,7 +120,7 @@ def _climb(data: ChoiceCounts, nests: Codes, watch: Watch) -> tuple[float, Vec, 
 
 @cache
 def _menus(n_items: int, nothing: int | None) -> tuple[tuple[int, ...], ...]:
-    """Return random offers of all sizes, each with the no-choice item."""
+    """Return random offers of all sizes, each with the no-purchase option."""
     random, others = np.random.default_rng(0), [code for code in range(n_items) if code != nothing]
     always, least = ((), 2) if nothing is None else ((nothing,), 1)
     sizes = random.integers(min(least, len(others)), len(others) + 1, N_OFFERS).tolist()

@@ -252,7 +252,7 @@ def amount_of(count: object) -> float:
 
 
 def _items(offered: Any, no_choice: str | None, separator: str) -> tuple[list[Label], Label]:
-    """Return the stripped items of an offer, and the no-choice item, which is appended if it is missing.
+    """Return the stripped items of an offer, and the no-purchase option, which is appended if it is missing.
 
     Empty items, and items that look the same, are errors.
     """
