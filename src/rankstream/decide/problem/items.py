@@ -21,7 +21,7 @@ def no_choice_of(model: Any, no_choice: Label | None) -> Label | None:
     """Return the no-purchase option: the given one, or that of the model."""
     label = plain(no_choice) if no_choice is not None else getattr(model, "no_choice", None)
     if label is not None and label not in model.items:
-        raise ValueError(f"The no-choice item {label!r} is not one of the model's: they are {listed(model.items)}.")
+        raise ValueError(f"The no-purchase option {label!r} is not one of the model's: they are {listed(model.items)}.")
     return label
 
 
@@ -33,7 +33,7 @@ def margin_vector(items: tuple[Label, ...], margins: Numbers, nothing: Label | N
     """
     given = as_mapping("margin", items, margins, [item for item in items if item != nothing])
     if given.get(nothing, 0.0) != 0.0 and not isinstance(margins, int | float | np.number):
-        raise ValueError(f"The no-choice item {nothing!r} has the margin {given[nothing]:g}: it earns 0, leave it out.")
+        raise ValueError(f"The no-purchase option {nothing!r} has the margin {given[nothing]:g}: leave it out.")
     for item in items:
         if item != nothing and item not in given:
             raise ValueError(f"The item {item!r} has no margin: give what a sale of it earns, 0 if nothing.")
@@ -41,12 +41,12 @@ def margin_vector(items: tuple[Label, ...], margins: Numbers, nothing: Label | N
 
 
 def number_vector(name: str, items: tuple[Label, ...], numbers: Numbers | None, nothing: Label | None) -> Vec:
-    """Return numbers for some items, or one for all but the no-choice item; 0 for the others."""
+    """Return numbers for some items, or one for all but the no-purchase option; 0 for the others."""
     if numbers is None:
         return np.zeros(len(items))
     given = as_mapping(name, items, numbers, [item for item in items if item != nothing])
     if given.get(nothing, 0.0) != 0.0:
-        raise ValueError(f"The no-choice item {nothing!r} has the {name} {given[nothing]:g}: leave it out.")
+        raise ValueError(f"The no-purchase option {nothing!r} has the {name} {given[nothing]:g}: leave it out.")
     return np.array([given.get(item, 0.0) for item in items])
 
 
