@@ -56,7 +56,7 @@ def plot(
     data: With --kind fit: choices to compare with the model. Otherwise: the choices it was fitted to, for
         intervals.
     top: With --kind segments: maximum number of customer types.
-    offer: Offer to draw, such as 'tea;cake' (default: all items; for shares, the most frequent offer).
+    offer: Offer to draw, separated by ';': 'tea;cake' (default: all items; for shares, the most frequent offer).
     item: With --kind demand: the item to draw (default: every item with at least two price levels).
     period: With --kind shares: length of a period (default: month).
     """

@@ -49,7 +49,7 @@ def report(
     data: Choices the model was fitted to (a folder of markets contains them).
     margins: CSV table of items, as for 'decide'. The report then recommends what to offer.
     at_most: With --margins: maximum number of items in the offer.
-    present: With --margins: today's offer; "recent" is the most frequent offer of the last four weeks.
+    present: With --margins: today's offer, such as 'tea;cake'; "recent" is the most frequent of the last four weeks.
     replicates: Number of bootstrap refits for intervals, instead of the standard errors stored by 'fit'.
     intervals: Show intervals, from refits or from the standard errors stored by 'fit'.
     budget: With --margins: CPU seconds for the best offer and its intervals.
