@@ -46,7 +46,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
         ("fit", {"--method": "auto|max-entropy|nearest", "--on-error": "stop|skip", "--format": "transactions|long"}),
         ("plot", {"--kind": "segments|substitution|fit|shares", "--period": "hour|day"}),
         ("drift", {"--control": "holm|fdr"}),
-        ("compare", {"--holdout": "assortments|choices|time"}),
+        ("compare", {"--holdout": "assortments|choices|person|time"}),
         ("decide", {"--strategy": "thompson|greedy|ucb"}),
     ],
 )
