@@ -11,7 +11,7 @@ from hypothesis import given
 from scipy.optimize import linprog
 
 import rankstream as rs
-from rankstream.columns.uncertain import average_bounds
+from rankstream.columns.uncertain import average_bounds, bound_shares
 from rankstream.data.uncertain import UncertainCounts
 from strategies import examples
 
@@ -160,6 +160,26 @@ def test_certain_offers_give_the_ranges_of_plain_counts() -> None:
     plain, found = (rs.revenue_range(data, menu, margins) for data in (counts, seen))
     assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
     assert found.predicted == pytest.approx(plain.predicted, abs=1.0)
+
+
+@pytest.mark.parametrize(("region", "far"), [("l1", 0.25), ("linf", 0.125), ("confidence", None)])
+def test_a_share_is_bounded_from_both_sides_and_each_bound_counts_what_breaks_it(
+    region: Any, far: float | None
+) -> None:
+    seen = UncertainCounts(ITEMS)
+    seen.observe_period(("tea", "no"), ("tea", "pie", "no"), [{"tea": 10, "pie": 10, "no": 20}])
+    found, ball = bound_shares(seen, region, 0.9)
+    assert ball.sides is not None
+    assert ball.sides.tolist() == [1, -1] * 3
+    assert sorted(found.frequencies) == [0.25, 0.25, 0.25, 0.25, 0.5, 0.5]
+    residual = np.array([0.125, -0.125, -0.125, 0.125, 0.0, 0.0])  # two bounds are broken, two are kept
+    if far is not None:
+        assert ball.distance(residual) == ball.distance(-residual) == far
+    else:
+        low, high = average_bounds(np.array([0.25]), np.array([40.0]), 0.1 / 6)
+        rare = found.frequencies < 0.5
+        assert ball.budgets[rare & (ball.sides < 0)] == pytest.approx(0.25 - low[0])
+        assert ball.budgets[rare & (ball.sides > 0)] == pytest.approx(high[0] - 0.25)
 
 
 def test_averages_of_probabilities_that_depend_on_the_past_stay_within_bounds() -> None:

@@ -163,8 +163,16 @@ def test_one_margin_or_a_series_serve_as_well() -> None:
         (1, {"must": "i1"}, "must is 'i1': give a list"),
         (1, {"must": ["soup"]}, "must names 'soup'"),
         (1, {"never": ["i0"]}, "no-purchase option 'i0', which is always on offer"),
-        (1, {"must": ["i1"], "never": ["i2"], "requires": [("i1", "i2")]}, "contradict each other"),
-        (1, {"must": ["i1", "i2"], "excludes": [("i1", "i2")]}, "contradict each other"),
+        (
+            1,
+            {"must": ["i1"], "never": ["i2"], "requires": [("i1", "i2")]},
+            "The item 'i1' must be offered and requires 'i2', which cannot be: the constraints contradict each other",
+        ),
+        (
+            1,
+            {"must": ["i1", "i2"], "excludes": [("i1", "i2")]},
+            "The item 'i1' must be offered and excludes 'i2', which must be: the constraints contradict each other",
+        ),
         (1, {"must": ["i1", "i2"], "at_most": 1}, "contradict each other"),
         (1, {"at_least": 3, "at_most": 2}, "contradict each other"),
         (1, {"at_least": 3, "never": ["i1"]}, "only 2 may be in it"),

@@ -69,6 +69,19 @@ def test_state_and_position_are_one_transaction(tmp_path: Path) -> None:
         one.close()
 
 
+def test_what_was_learned_of_a_purged_market_goes_with_the_next_step(tmp_path: Path) -> None:
+    with shop(tmp_path) as opened:
+        for market in ("cafe", "bar"):
+            opened.send(market, [TEA])
+            opened.settle(market, **SPARSE)
+        opened.learn()
+        with closing(LogLearner(tmp_path, refreshed)) as one:
+            assert store.positions(one.store).keys() == {1, 2}
+            one.log.execute("DELETE FROM markets WHERE name = 'bar'")
+            one.step()
+            assert store.positions(one.store).keys() == {1}
+
+
 def test_the_best_predictor_is_made_in_the_background(tmp_path: Path) -> None:
     with shop(tmp_path) as opened:
         opened.send("cafe", CAFE * 2)
