@@ -12,8 +12,10 @@ import rankstream as rs
 from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.data.attributes import Attributes
+from rankstream.models.entropy import fit as entropy_fit
 from rankstream.models.entropy.guides import CHAIN, LOGIT, with_attributes
 from rankstream.models.entropy.new_items import WorthRegression
+from rankstream.models.entropy.pool import PoolGuide
 from rankstream.models.entropy.saved_fit import saved_fit
 from rankstream.models.parametric import normal_taste
 from rankstream.models.parametric.attribute_logit import AttributeProblem, fit_attribute_logit
@@ -279,3 +281,22 @@ def test_smooth_tastes_are_those_of_plain_sums(monkeypatch: pytest.MonkeyPatch) 
         row = column[offers.members]
         shares += row / np.add.reduceat(row, offers.indptr[:-1])[offers.owner] / len(points)
     assert fit.probabilities(offers) == pytest.approx(shares, abs=2e-3)
+
+
+@pytest.mark.quick
+def test_attributes_need_guides_that_are_weighed_on_held_out_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    class ReachedError(Exception):
+        pass
+
+    def reached(*_: Any) -> None:
+        raise ReachedError
+
+    counts = ChoiceCounts(Assortments([("a", "b", "c"), ("a", "b")]), [3, 2, 1, 2, 2])
+    table = Attributes("abcdefgh", {"size": [1.0, 2.0, 4.0, 3.0, 5.0, 8.0, 6.0, 7.0]})
+    monkeypatch.setattr(entropy_fit, "_prior", reached)
+    for taken in ("held-out", PoolGuide()):
+        with pytest.raises(ReachedError):
+            entropy_fit.fit_max_entropy(counts, prior=taken, attributes=table)
+    for refused in ("default", "stacked", None):
+        with pytest.raises(ValueError, match="Attributes need the prior 'held-out'"):
+            entropy_fit.fit_max_entropy(counts, prior=refused, attributes=table)  # type: ignore[arg-type]
