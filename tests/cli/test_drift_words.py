@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rankstream.cli.drift import in_both, text_of_choices, text_of_models
-from rankstream.data.drift import DriftReport, Movement
+from rankstream.data.drift import LISTED_ITEMS, DriftReport, Movement
 from rankstream.data.item_changes import ItemMovement
 
 pytestmark = pytest.mark.quick
@@ -76,11 +76,11 @@ def test_items_that_changed(numbers: tuple[int, int], given_offers: bool, words:
 
 def test_the_largest_changes_of_items_come_first_and_others_are_counted() -> None:
     items = tuple(ItemMovement(name, 0.1, 0.01, 2, 2) for name in ("tea", "pie", "egg", "rum"))
-    for top, last in ((4, None), (3, "  and 1 more item"), (2, "  and 2 more items")):
+    for top, more in ((4, []), (3, ["  and 1 more item"]), (2, ["  and 2 more items"])):
         found = lines(report(items=items), top)
-        assert len(found) == top + (last is not None)
-        assert found[0].startswith("  tea:")
-        assert last is None or found[-1] == last
+        assert [line.partition(":")[0] for line in found[:top]] == ["  tea", "  pie", "  egg", "  rum"][:top]
+        assert found[top:] == [*more, LISTED_ITEMS]
+    assert LISTED_ITEMS not in lines(report(items=items[:1]))
 
 
 def types(**changes: Any) -> dict[str, Any]:
