@@ -24,7 +24,7 @@ from rankstream.decide.problem.offers import Constraints, OfferProblem, constrai
 if TYPE_CHECKING:
     from rankstream.estimation.intervals import Bootstrap
 
-MAX_TOP = 1000
+MAX_TOP = 1000  # offers in an answer; bounds its size, not tuned
 PART_FOR_SEARCH = 0.5
 """The share of the budget for the search and single changes if refits for intervals follow; no benchmark chose it."""
 

@@ -9,7 +9,7 @@ from rankstream.data import Assortments, PriceLevels, plain
 from rankstream.data.counts import MAX_OBSERVATIONS
 from rankstream.data.readers.problems import shown
 
-MAX_DETECTED_COUNT = 100_000
+MAX_DETECTED_COUNT = 100_000  # choices of one record, which a detector counts one by one; bounds its time
 MAX_KNOWN_OFFERS = 10_000  # in the cache of offers at levels
 Known = tuple[tuple[Label, ...], dict[Label, Label]]
 

@@ -23,7 +23,7 @@ from rankstream.data.readers.times import NUMBER, Span, seconds_or_none
 
 SIGNIFICANCE_LEVEL = 0.01  # for all tests of one reading together; by convention
 MAX_SAMPLED_ROWS = 60_000  # takes about a second; benchmarks/reading.py times the whole
-MAX_GROUPS, MAX_TESTED_GROUPS, MAX_TESTED_ITEMS, MAX_TESTED_OFFERS = 200, 10, 15, 2000
+MAX_GROUPS, MAX_TESTED_GROUPS, MAX_TESTED_ITEMS, MAX_TESTED_OFFERS = 200, 10, 15, 2000  # not tuned
 MIN_GROUP_RECORDS = 20  # a group or an item with fewer is not tested: chi-squared needs some of each. Not tuned
 MIN_POINTS = 1.0  # per cent: a smaller difference between groups is not worth a warning. Not tuned
 PRICE_NAME = re.compile(r"(?:.*[_.\s])?(?:prices?|cost|fare|preis|prix|precio|prezzo)(?:[_.\s].*)?", re.IGNORECASE)

@@ -24,7 +24,7 @@ MAX_ITEMS_ONE_BY_ONE = 12
 """Free items of a model of another kind, all of whose offers are asked for one by one; and of a logit that is not
 sorted: 4,096 at most. No benchmark chose it, nor the next two.
 """
-N_CANDIDATES = 20
+N_CANDIDATES = 20  # best offers of drawn rankings that the model itself values; not tuned
 MAX_BRANCHING = 0.5
 """The part of the time after which a search among drawn rankings ends: single changes go on from its best offer."""
 N_DRAWN_RANKINGS, DRAWS_AT_ONCE = 2000, 100

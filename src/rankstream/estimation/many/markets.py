@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 Market = tuple[str, ...]
-MAX_NAME_LENGTH = 120
+MAX_NAME_LENGTH = 120  # file systems allow 255 bytes, and a digest follows
 COLUMNS = {
     "market": "VARCHAR", "key": "VARCHAR[]", "choices": "DOUBLE", "offers": "BIGINT", "items": "BIGINT",
     "status": "VARCHAR", "error": "VARCHAR", "method": "VARCHAR", "distance": "DOUBLE", "gap": "DOUBLE",

@@ -17,7 +17,7 @@ from rankstream.models.entropy.ranking_laws import MAX_STATES, RankingLaw
 from rankstream.models.lifts import chains_of, closed_offers, lift
 from rankstream.oracles.tables.lattice import TooManyUnionsError, unions
 
-MOST_BYTES = 2**31
+MOST_BYTES = 2**31  # of the tables; not tuned
 SHARED_FROM = 2**21  # sums of a sweep from which on threads pay off (benchmarks/threads.py times sweeps)
 PARTS = 4  # of a layer for each thread, to balance the load
 RANGES = 16  # into which threads split work that can be done in any order

@@ -15,7 +15,7 @@ from rankstream.models.parametric.em_kernels import mixture_step
 from rankstream.models.parametric.latent_class import LatentClassModel, mixed_shares
 from rankstream.models.parametric.mnl import fit_mnl
 
-FACTORS, HALF, MAX_ROUNDS = 5, 32, 300
+FACTORS, HALF, MAX_ROUNDS = 5, 32, 300  # directions, half of the points, steps; not tuned
 MIN_ATTRACTION = 1e-100  # relative to the best item's, so that sums of quotients stay finite
 OWN_SPREAD = 0.3  # of items with attributes, relative to part-worths; benchmarks/attributes.py
 SPREAD, LEVEL = 0.5, 0.05  # penalties of a squared direction and a squared mean utility, in nats
