@@ -5,6 +5,8 @@ from .arguments import number_between as number_between
 from .arguments import optional as optional
 from .arguments import whole_number as whole_number
 from .arguments import whole_numbers as whole_numbers
+from .compilation import UNCOMPILED_STEPS as UNCOMPILED_STEPS
+from .compilation import uncompiled as uncompiled
 from .types import ROUNDING as ROUNDING
 from .types import Bits as Bits
 from .types import Bytes as Bytes

@@ -49,8 +49,7 @@ def predict(
         confidence of the region). Needs --data. It works for uncertain offers (see 'fit --between'), too.
     forced: Predict as if customers must buy: do not add the no-purchase option.
     """
-    from rankstream._core.arguments import number_between
-    from rankstream._core.compilation import uncompiled
+    from rankstream._core import number_between, uncompiled
     from rankstream.models.answers import prediction_to_json
     from rankstream.models.files import load_model
 

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rankstream._core.arguments import number_between, whole_number
-from rankstream._core.compilation import UNCOMPILED_STEPS, uncompiled
-from rankstream._core.types import Codes, Label, Vec
+from rankstream._core import UNCOMPILED_STEPS, Codes, Label, Vec, number_between, uncompiled, whole_number
 from rankstream.data.assortments import Assortments
 from rankstream.data.attributes import Attributes, Rows, attribute_rows
 from rankstream.models.base import finite_array
