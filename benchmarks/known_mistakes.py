@@ -269,7 +269,8 @@ MISTAKES = [
         f"{LIMITS}::test_names_that_no_market_can_have",
     ),
     Mistake(
-        "20", "service/http/events.py", "        service.listeners += 1\n        self.service", "        self.service",
+        "20", "service/http/read_routes.py", "        service.listeners += 1\n        self.service",
+        "        self.service",
         f"{LIMITS}::test_listeners_are_counted_when_they_arrive",
     ),
     Mistake(

@@ -38,7 +38,7 @@ SERVER = """
 import sys
 from pathlib import Path
 import rankstream.cli, rankstream.cli.app, rankstream.cli.serve
-from rankstream.service.app import make_app
+from rankstream.service.run import make_app
 from rankstream.service import run
 from rankstream.service.hub import Options, Service
 service = Service(Path(sys.argv[1]), Options())

@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 
-from rankstream.service.app import make_app
 from rankstream.service.hub import Options, Service
 from rankstream.service.page.market import Pages
 from rankstream.service.processes.learner import LogLearner
@@ -18,6 +17,7 @@ from rankstream.service.processes.panels import PanelAnswerer
 from rankstream.service.processes.questions import Answerer
 from rankstream.service.processes.refits import RefitAnswerer
 from rankstream.service.processes.worker import Worker
+from rankstream.service.run import make_app
 from rankstream.streams.background import refreshed
 from waits import LONG
 

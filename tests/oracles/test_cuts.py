@@ -11,7 +11,7 @@ import strategies
 from rankstream import Assortments
 from rankstream._core.types import ROUNDING, Vec
 from rankstream.oracles.bounds import pool_kernels
-from rankstream.oracles.bounds.pool import Cut, CutPool
+from rankstream.oracles.bounds.cuts import Cut, CutPool
 
 SEEDS = st.integers(0, 2**32 - 1)
 

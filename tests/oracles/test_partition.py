@@ -11,7 +11,7 @@ from rankstream import Assortments, ChoiceCounts
 from rankstream._core.types import Vec
 from rankstream.certificate import proof
 from rankstream.certificate.proof import Proof
-from rankstream.oracles.bounds import rounds
+from rankstream.oracles.bounds import cuts
 from waits import Ticks
 
 
@@ -98,7 +98,7 @@ def test_offers_without_data_are_left_out() -> None:
 def test_the_budget_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     offers, shares = noisy(4, 30, 150, 5)
     clock = Ticks(0.05)
-    for module in (proof, rounds):
+    for module in (proof, cuts):
         monkeypatch.setattr(module, "perf_counter", clock)
     Proof(offers, shares).advance(0.5)
     assert 0.5 / 0.05 <= clock.readings <= 10 * 0.5 / 0.05  # a batch of cuts is searched to its end

@@ -15,8 +15,8 @@ from rankstream._core.types import Vec
 from rankstream.models.lifts import frozen
 from rankstream.oracles.bounds import corral_kernels, part_kernels
 from rankstream.oracles.bounds.corral_kernels import Corral
+from rankstream.oracles.bounds.cuts import MIN_SHARE, ItemParts, PartRounds, empty_tables
 from rankstream.oracles.bounds.part_kernels import Events
-from rankstream.oracles.bounds.rounds import MIN_SHARE, ItemParts, PartRounds, empty_tables
 
 
 def empty_corral(squares: Vec, most: int) -> Corral:

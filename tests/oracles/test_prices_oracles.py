@@ -15,7 +15,7 @@ from rankstream import Assortments, PriceLevels, oracles
 from rankstream._core.types import Vec
 from rankstream.oracles import Ties
 from rankstream.oracles import tie_kernels as kernels
-from rankstream.oracles.bounds.rounds import least_cost_bound
+from rankstream.oracles.bounds.cuts import least_cost_bound
 from rankstream.oracles.protocol import TIE_RULES, beginnings
 from rankstream.oracles.search import local_kernels as search_kernels
 from rankstream.oracles.tables import chains

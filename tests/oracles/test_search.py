@@ -11,7 +11,7 @@ from rankstream import Assortments, checks
 from rankstream._core.types import Codes, Vec
 from rankstream.columns.corrective import fit_nearest
 from rankstream.oracles import DenseOracle, Ties
-from rankstream.oracles.bounds.rounds import least_cost_bound
+from rankstream.oracles.bounds.cuts import least_cost_bound
 from rankstream.oracles.search import local as search
 from rankstream.oracles.search.local import SearchOracle, hurried
 from waits import Ticks

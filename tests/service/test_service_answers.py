@@ -11,7 +11,7 @@ import pytest
 import rankstream as rs
 from local_service import CAFE, PIE, TEA, Shop, error, shop
 from rankstream.data import drift
-from rankstream.service.http import events
+from rankstream.service.http import read_routes
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.processes import questions as asking
 from rankstream.service.settings import checked
@@ -238,12 +238,12 @@ def test_questions_that_wait_and_workers_that_die(cafe: Shop, monkeypatch: pytes
 
 
 def test_events(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "PAUSE", 0.01)
-    monkeypatch.setattr(events, "SILENCE", 0.02)
+    monkeypatch.setattr(read_routes, "PAUSE", 0.01)
+    monkeypatch.setattr(read_routes, "SILENCE", 0.02)
 
     async def listen() -> list[str]:
         found = []
-        stream: Any = events.stream(cafe.service, "cafe")
+        stream: Any = read_routes.stream(cafe.service, "cafe")
         async for text in stream:
             found.append(text)
             if len(found) == 3:
@@ -252,7 +252,7 @@ def test_events(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     records, gap, silence = asyncio.run(listen())
-    assert records == events.event("records", {"records": 108, "learned": 108})
+    assert records == read_routes.event("records", {"records": 108, "learned": 108})
     assert set(json.loads(gap.splitlines()[1].removeprefix("data: "))) == {"gap", "distance", "position"}
     assert silence.startswith(":")
     monkeypatch.setattr(cafe.service, "limits", ServiceLimits(events=1))
@@ -264,7 +264,7 @@ def test_events(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_events_of_alarms_and_their_end(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "PAUSE", 0.001)
+    monkeypatch.setattr(read_routes, "PAUSE", 0.001)
     told: list[dict[str, Any]] = [{"records": {"records": 1}, "alarm": []}]
     told += [{"records": {"records": 1}, "alarm": [{"choice": 9, "since": 5}]}] * 2
 
@@ -275,14 +275,17 @@ def test_events_of_alarms_and_their_end(cafe: Shop, monkeypatch: pytest.MonkeyPa
         return told.pop(0)
 
     async def listen() -> list[str]:
-        return [text async for text in events.stream(cafe.service, "cafe")]
+        return [text async for text in read_routes.stream(cafe.service, "cafe")]
 
-    monkeypatch.setattr(events, "look", look)
+    monkeypatch.setattr(read_routes, "look", look)
     found = asyncio.run(listen())
     cafe.service.is_closing = False
-    assert found == [events.event("records", {"records": 1}), events.event("alarm", {"choice": 9, "since": 5})]
+    assert found == [
+        read_routes.event("records", {"records": 1}),
+        read_routes.event("alarm", {"choice": 9, "since": 5}),
+    ]
     monkeypatch.undo()
-    assert asyncio.run(_all(events.stream(cafe.service, "purged"))) == []
+    assert asyncio.run(_all(read_routes.stream(cafe.service, "purged"))) == []
 
 
 async def _all(stream: Any) -> list[str]:

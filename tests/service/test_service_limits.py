@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from local_service import CAFE, TEA, Shop, error, shop
 from rankstream.data.readers.sources.lines import Twice
 from rankstream.models.item_names import items_in
-from rankstream.service.http import events as answering
 from rankstream.service.http import guard, schemas
+from rankstream.service.http import read_routes as answering
 from rankstream.service.limits import RefusedError, ServiceLimits
 from rankstream.service.processes import batch_reader as reading
 from rankstream.service.storage import ingest, log, tokens

@@ -21,8 +21,8 @@ import live
 import rankstream as rs
 from local_service import CAFE, TEA
 from rankstream.service import run as running
-from rankstream.service.app import make_app
 from rankstream.service.hub import Options, Service
+from rankstream.service.run import make_app
 from rankstream.service.storage import maintenance as folders
 from rankstream.service.storage import states as store
 from rankstream.service.storage import tokens

@@ -159,6 +159,17 @@ def during(variable: "ContextVar[Any]", value: T) -> Iterator[T]:
 
 
 @contextmanager
+def handling(handler: Callable[..., Any], *kinds: int) -> Iterator[None]:
+    """Handle signals within a block; what handled them before does so again after it."""
+    before = {kind: signal.signal(kind, handler) for kind in kinds}
+    try:
+        yield
+    finally:
+        for kind, handler_before in before.items():
+            signal.signal(kind, handler_before)
+
+
+@contextmanager
 def interrupts() -> Iterator[list[int]]:
     """Yield a list that gets an entry on Ctrl-C, so that a fit can finish its round; a second Ctrl-C stops at once."""
     signals: list[int] = []
@@ -171,8 +182,5 @@ def interrupts() -> Iterator[list[int]]:
         signals.append(number)
         signal.signal(signal.SIGINT, before)
 
-    signal.signal(signal.SIGINT, record)
-    try:
+    with handling(record, signal.SIGINT):
         yield signals
-    finally:
-        signal.signal(signal.SIGINT, before)

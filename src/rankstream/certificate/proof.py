@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from rankstream._core import ROUNDING, Vec, number_between, whole_number
 from rankstream.data import Assortments, ChoiceCounts, Target, as_target
 from rankstream.data.observations import some_offers
-from rankstream.oracles.bounds.pool import CLIMB_PASSES, Cut, CutPool
-from rankstream.oracles.bounds.rounds import PartRounds
+from rankstream.oracles.bounds.cuts import CLIMB_PASSES, Cut, CutPool, PartRounds
 
 # tuned on other seeds than those of benchmarks/proofs.py
 MIN_WEIGHT_SHARE = 1e-6  # of the largest weight: offers below it are left out, which only lowers the bound
@@ -20,7 +19,7 @@ class Proof:
     """A lower bound on the weighted Euclidean distance of any ranking model from the data, which rises round by round.
 
     A cut is a half-space that contains all models. Cuts come from parts of the items around every offer
-    (``oracles.bounds.rounds``), and from the caller (``add``). No model is nearer to the data than the
+    (``oracles.bounds.cuts``), and from the caller (``add``). No model is nearer to the data than the
     nearest point that satisfies all cuts. Cuts ignore an order on the items; the bound still holds for rankings that
     respect one, because these are a subset of all rankings.
 

@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from rankstream._core.terminal import visible
 from rankstream._core.version import VERSION
-from rankstream.cli.options import OPTIONS_HEADING, shell_words
+from rankstream.cli.options import OPTIONS_HEADING, SALES, shell_words
 
 COMMANDS = (
     *("open", "fit", "predict", "show", "plot", "decide", "report"),
@@ -27,10 +27,7 @@ PANELS = {
         *("price_columns", "price_levels", "no_choice", "outside_share", "format", "columns", "contents", "separator"),
         *("decimal", "dates", "encoding", "sheet", "partitions", "on_error", "rejects"),
     ),
-    "Receipts": (
-        *("stock", "visits", "price_list", "category", "per_receipt", "conflicts", "stock_format", "timezone"),
-        "between",
-    ),
+    "Receipts": SALES,
     "Older choices": ("since", "half_life", "window"),
     "Several markets": ("by", "market", "pool"),
     "Running time": ("budget", "timeout", "jobs"),

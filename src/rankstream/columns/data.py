@@ -17,7 +17,7 @@ from rankstream.learners import MirrorDescent
 from rankstream.models.nearest import winning_coordinates
 from rankstream.models.rankings import RankingModel
 from rankstream.oracles import LatticeOracle, Oracle, Ties
-from rankstream.oracles.bounds.rounds import least_cost_bound
+from rankstream.oracles.bounds.cuts import least_cost_bound
 from rankstream.oracles.protocol import TIE_RULES, TieRule, beginnings, meet
 from rankstream.oracles.search.local import SearchOracle, hurried
 from rankstream.oracles.tables.lattice_kernels import columns_on_lattice

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from rankstream._core import Codes, Vec, number_between, whole_number
 from rankstream.data.assortments import Assortments
-from rankstream.oracles.bounds.rounds import least_cost_bound
+from rankstream.oracles.bounds.cuts import least_cost_bound
 from rankstream.oracles.protocol import TIE_RULES, Answer, Oracle, TieRule, Ties, finite_costs, meet
 from rankstream.oracles.reductions import reduce
 from rankstream.oracles.search import local_kernels as search_kernels
@@ -30,7 +30,7 @@ MIN_PROGRESS = 1e-9  # of all costs: by less, no ranking counts as cheaper
 class SearchOracle(TieRule):
     """Iterated local search that inserts items at their best positions, warm started from its earlier answers.
 
-    An answer is exact if its bound (``bounds.rounds.least_cost_bound``) equals its value. Equal costs in a row have the
+    An answer is exact if its bound (``bounds.cuts.least_cost_bound``) equals its value. Equal costs in a row have the
     same answer. With an order, only rankings that respect it are searched; the bound ignores the order and still holds.
 
     Parameters

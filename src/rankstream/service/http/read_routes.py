@@ -1,14 +1,16 @@
 """Routes that read: markets, models, predictions, offers to make, customer types, drift, certificates, events."""
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from time import monotonic
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from rankstream.service.http import schemas
-from rankstream.service.http.events import EventStream
 from rankstream.service.http.write_routes import ASK_CODES, READ_CODES, SEND_CODES, Market, problems, sender
 from rankstream.service.hub import Service, in_order
 from rankstream.service.intervals import Intervals
@@ -17,6 +19,8 @@ from rankstream.service.processes.worker import Worker
 from rankstream.service.storage.log import MarketRow
 from rankstream.service.storage.states import PublishedModel
 
+PAUSE = 0.5  # seconds between two looks at the published model; feels immediate to a reader
+SILENCE = 15.0  # seconds after which a comment line is sent; nginx closes a silent connection after 60
 FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {"example": {"format": "rankstream-entropy-model", "version": 1}}}}
 }
@@ -27,6 +31,69 @@ LINES: dict[int | str, dict[str, Any]] = {
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"example": 'event: gap\ndata: {"gap": 0.004}\n\n'}}}
 }
+
+
+def event(name: str, content: dict[str, Any]) -> str:
+    r"""Format an event.
+
+    >>> event("gap", {"gap": 0.1})
+    'event: gap\ndata: {"gap": 0.1}\n\n'
+    """
+    return f"event: {name}\ndata: {json.dumps(content)}\n\n"
+
+
+def look(service: Service, market: str) -> dict[str, Any]:
+    """Return the current state of a market by the name of the event; "alarm" lists all alarms so far."""
+    row = service.row(market)
+    state: dict[str, Any] = {"records": {"records": row.records, "learned": service.published.learned(row)}}
+    published = service.published.of(row)
+    if published is not None:
+        state["gap"] = {name: published.facts[name] for name in ("gap", "distance", "position")}
+        state["alarm"] = published.facts["alarms"]
+        return state
+    progress = (service.published.listing(row) or {}).get("progress")
+    return state if progress is None else state | {"progress": progress}
+
+
+async def stream(service: Service, market: str) -> AsyncIterator[str]:
+    """Yield the current state, then changes, until the client or the server is gone."""
+    before: dict[str, Any] = {}
+    quiet = 0.0
+    while not service.is_closing:
+        try:
+            now = look(service, market)
+        except RefusedError:  # it was purged
+            return
+        changed = [name for name in ("records", "gap", "progress") if name in now and now[name] != before.get(name)]
+        for name in changed:
+            yield event(name, now[name])
+        for alarm in now.get("alarm", [])[len(before.get("alarm", ())) :]:
+            yield event("alarm", alarm)
+        quiet = 0.0 if changed else quiet + PAUSE
+        if quiet >= SILENCE:
+            yield ": nothing new\n\n"
+            quiet = 0.0
+        before = now
+        await asyncio.sleep(PAUSE)
+
+
+class EventStream(StreamingResponse):
+    """The event stream of one client, which is counted at once because many may connect together."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, service: Service, market: str, status_code: int = 200) -> None:
+        service.limits.check("events", service.listeners + 1)
+        service.listeners += 1
+        self.service = service
+        super().__init__(stream(service, market), status_code)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the client or the server is gone."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.service.listeners -= 1
 
 
 def as_key(offer: list[Any] | dict[str, float | None]) -> tuple[Any, ...]:

@@ -21,8 +21,8 @@ from fastapi.routing import APIRoute
 
 from rankstream._core.version import VERSION
 from rankstream.reports.blocks import render
-from rankstream.service.http.events import EventStream
 from rankstream.service.http.guard import check_origin, cookie_name, token_of
+from rankstream.service.http.read_routes import EventStream
 from rankstream.service.http.schemas import Preferences, UploadedFile
 from rankstream.service.http.write_routes import Market
 from rankstream.service.hub import Service

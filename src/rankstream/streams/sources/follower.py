@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rankstream._core.types import Label
+from rankstream._core.watch import handling
 from rankstream.data.decay import as_reach
 from rankstream.data.readers.roles import IN_OFFERS
 from rankstream.streams.detector import Alarm
@@ -163,12 +164,8 @@ class Follower:
         hang_up = getattr(signal, "SIGHUP", None)  # Windows has none
         if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:
             kinds.append(hang_up)
-        before = {kind: signal.signal(kind, stop) for kind in kinds}
-        try:
+        with handling(stop, *kinds):
             yield
-        finally:
-            for kind, handler in before.items():
-                signal.signal(kind, handler)
 
 
 def _place_in(notes: dict[str, Any]) -> Step:
