@@ -63,15 +63,23 @@ def test_predict_with_new_items(folder: Path) -> None:
 def test_decide_with_new_items(folder: Path) -> None:
     words = ["decide", "model.json", "--items", "candidates.csv"]
     words += ["--margins", "margins.csv", "--at-most", "2", "--excludes", "gin:bun"]
-    told = told_by(folder, *words)
+    told = told_by(folder, *words, "--no-intervals")
     assert "Warning: Never offered" in told
-    assert not {"gin", "bun"} <= set(json.loads(told_by(folder, *words, "--json"))["offer"])
+    assert not {"gin", "bun"} <= set(json.loads(told_by(folder, *words, "--no-intervals", "--json"))["offer"])
     content = json.loads(told_by(folder, *words, "--json", "--must", "gin"))
-    note = "No intervals: they are not available yet with --items.\n"
-    for data in ([], ["--data", "choices.csv"]):
-        assert run(*words, *data, cwd=folder).stderr.startswith(note)
-        assert "intervals" not in run(*words, *data, "--no-intervals", cwd=folder).stderr
     assert "gin" in content["offer"]
+    assert content["context"]["refits"] == 20
+    sure = json.loads(told_by(folder, *words, "--json", "--must", "tea", "--never", "gin", "--never", "bun"))
+    low, high = (found["interval"][1] - found["interval"][0] for found in (sure, content))
+    assert 0.0 < low < high  # nobody has chosen gin
+
+
+def test_the_next_offer_tries_a_new_item(folder: Path) -> None:
+    words = ("decide", "model.json", "--items", "candidates.csv", "--margins", "margins.csv", "--next", "--must", "gin")
+    told = told_by(folder, *words, "--at-most", "1")
+    assert "Offer next: gin\nNever offered before, so this is a test: gin.\n" in told
+    content = json.loads(told_by(folder, *words, "--at-most", "2", "--never", "bun", "--json"))
+    assert content["untried"] == ["gin"]
 
 
 @pytest.mark.parametrize(

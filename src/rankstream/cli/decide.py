@@ -112,8 +112,8 @@ def decide(
         from rankstream._core.files import check_picture  # brings everything that can be drawn
 
         check_picture(plot)
-    if items is not None and (safe or next_one):
-        raise ValueError("--items does not work with --safe or --next, which need choices of all items: leave it out.")
+    if items is not None and safe:
+        raise ValueError("--items does not work with --safe, which needs choices of all items: leave it out.")
     loaded: Any = load_model(model) if items is None else load_model(model).with_items(items)
     reading = reading.as_fitted(loaded)
     table, said = said_of_items(loaded, model, margins, reading, asked)
@@ -136,12 +136,11 @@ def decide(
 
     needing = "--present recent" if present == "recent" else "--safe" if safe else "--next" if next_one else ""
     known = choices_of(model, loaded, data, reading, needing)
-    counts = None if known is None or items is not None else known.counts  # no intervals for items without choices
+    counts = None if known is None else known.counts
     recent = present == "recent" or (present is None and known is not None)
-    if level and (items is not None or (counts is not None and reading.outside_share is not None)):
-        why = "there are none for an assumed share of customers who bought nothing"
-        print_note(f"No intervals: {why if items is None else 'they are not available yet with --items'}.")
+    if level and counts is not None and reading.outside_share is not None:
         level = None
+        print_note("No intervals: there are none for an assumed share of customers who bought nothing.")
     if known is None:
         lacks = [*["comparison with today's offer"] * (present is None), *["intervals"] * (level is not None)]
         if present is None and changes is not None:
@@ -166,7 +165,10 @@ def decide(
             from rankstream.decide.next import next_offer
 
             kind: Any = strategy
-            found: Any = next_offer(counts, table.margins, kind, budget=budget, seed=seed, watch=watch, **said)
+            rows = None if items is None else loaded.attributes.extend(loaded.widened[1])
+            found: Any = next_offer(
+                counts, table.margins, kind, budget=budget, seed=seed, watch=watch, attributes=rows, **said
+            )
         elif safe:
             from rankstream.decide.safe import safe_offer
 

@@ -68,6 +68,17 @@ class Attributes:
         names, cells = [str(item).strip() for item in self.items], zip(*self.columns.values(), strict=True)
         return {name: dict(zip(self.columns, row, strict=True)) for name, row in zip(names, cells, strict=True)}
 
+    def extend(self, rows: Rows) -> "Attributes":
+        """Return a table with more items; columns that this table lacks are ignored."""
+        whole = {**self._rows, **rows}
+        return Attributes(tuple(whole), {name: [row.get(name) for row in whole.values()] for name in self.columns})
+
+    def without(self, items: Iterable[Label]) -> Rows:
+        """Return the rows of all other items."""
+        known = {str(item).strip() for item in items}
+        rows = zip(self.items, self._rows.items(), strict=True)
+        return {item: row for item, (name, row) in rows if name not in known}
+
     def to_content(self) -> dict[str, Any]:
         """Return the arguments of a table with the same rows, for JSON."""
         return {"items": list(self.items), "columns": {name: list(cells) for name, cells in self.columns.items()}}

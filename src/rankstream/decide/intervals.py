@@ -30,7 +30,9 @@ def bootstrap_of(model: Any, counts: ChoiceCounts, seed: int = 0, watch: Watch =
     """Refit a model to choices simulated from it; a ``TooFewRefitsError`` if ``watch`` stops it too early."""
     if not hasattr(model, "FORMAT"):
         raise ValueError(f"A {type(model).__name__} cannot be refitted: give a Bootstrap instead of counts.")
-
+    if getattr(model, "widened", None) is not None:
+        narrow, rows = model.widened
+        return bootstrap_of(narrow, counts, seed, watch).with_items(rows, seed)
     if watch("refits"):  # the first one takes seconds, and is not interrupted
         raise TooFewRefitsError(0.0)
     began = process_seconds()
@@ -128,7 +130,8 @@ def overestimate(worths: Vec, replicates: Vec) -> float:
 
 def check_items(problem: OfferProblem, other: Any) -> None:
     """Check that data or a model have the items of the decision."""
-    known = other.assortments.items if isinstance(other, ChoiceCounts) else other.items
+    new = getattr(problem.model, "never_offered", ())
+    known = (*other.assortments.items, *new) if isinstance(other, ChoiceCounts) else other.items
     if set(known) != set(problem.items):
         raise ValueError("The counts and the model have different items: give the counts that the model was fitted to.")
 

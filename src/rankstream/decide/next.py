@@ -9,7 +9,8 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from rankstream._core import Label, Watch, number_between, unwatched, whole_number
-from rankstream.data import ChoiceCounts, contradiction, observed
+from rankstream.data import Attributes, ChoiceCounts, contradiction, observed
+from rankstream.data.attributes import Rows, read_attributes
 from rankstream.decide.best import decide
 from rankstream.decide.decision import Decision
 from rankstream.decide.engines.tables import most_decided, scan, table_of
@@ -37,6 +38,8 @@ class NextOffer:
         The offer without the no-purchase option, and with it.
     how : str
         How it was chosen, or that it is a random first offer.
+    untried : tuple of items
+        Its items that were never offered before.
     decision : Decision or None
         The best offer by the fitted model; None before any data.
     guides : Stack or None
@@ -51,15 +54,18 @@ class NextOffer:
     decision: Decision | None = None
     guides: Stack | None = None
     fit: EntropyFit | None = None
+    untried: tuple[Label, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
         decision = None if self.decision is None else self.decision.to_json()
-        return {"offer": [str(item) for item in self.offer], "how": self.how, "decision": decision}
+        untried = [str(item) for item in self.untried]
+        return {"offer": [str(item) for item in self.offer], "how": self.how, "decision": decision, "untried": untried}
 
     def __str__(self) -> str:
-        items = ", ".join(str(item) for item in self.offer) or "nothing"
-        return f"Offer next: {items}{f' ({self.how})' if self.decision is None else ''}"
+        items, new = (", ".join(map(str, part)) for part in (self.offer, self.untried))
+        test = f"\nNever offered before, so this is a test: {new}." if new else ""
+        return f"Offer next: {items or 'nothing'}{f' ({self.how})' if self.decision is None else ''}{test}"
 
 
 @constrained
@@ -75,6 +81,7 @@ def next_offer(
     seed: int = 0,
     start: NextOffer | None = None,
     watch: Watch | None = None,
+    attributes: Attributes | Rows | None = None,
     **constraints: Unpack[Constraints],
 ) -> NextOffer:
     """Choose the offer to show to the next batch of customers.
@@ -108,6 +115,9 @@ def next_offer(
         The result of the previous call.
     watch : callable, optional
         Called with the progress; returning True ends fits and search with the best offer so far.
+    attributes : Attributes or mapping, optional
+        Attributes of all items (``read_attributes``), for maximum entropy. Items that no offer had yet are candidates:
+        what they are worth is drawn with the error of such predictions, so that those that may be good are tried.
 
     Examples
     --------
@@ -125,20 +135,24 @@ def next_offer(
     if not isinstance(mask, ChoiceCounts):
         raise ValueError("There are no counts to learn from: give ChoiceCounts, or a Live that has observed choices.")
     offers = mask.assortments
+    table = None if attributes is None else read_attributes(attributes)
+    if table is not None and method != "max-entropy":
+        raise ValueError(f"Attributes need the method 'max-entropy', not {method!r}: leave out one of them.")
+    new = {} if table is None else table.without(offers.items)
     everywhere = None if offers.no_choice_code is None else offers.items[offers.no_choice_code]
-    items = SimpleNamespace(items=offers.items, no_choice=everywhere)  # before there is a model
+    items = SimpleNamespace(items=(*offers.items, *new), no_choice=everywhere)  # before there is a model
     problem = make_problem(items, margins, **constraints)
     random = np.random.default_rng(whole_number("seed", seed))
     if not mask.observations:
-        return _at_random(problem, random)
+        return _at_random(problem, random, new)
     if sentence := contradiction(mask):
         warnings.warn(sentence, stacklevel=2)
-    learner = _Learner(observed(mask), method, seed, start, watch or unwatched)
+    learner = _Learner(observed(mask), method, seed, start, watch or unwatched, table, new)
     if how == "ucb":
         return _optimistic(problem, learner, redraws, optimism, random, budget)
-    model = learner.fit(redrawn(learner.counts, random) if how == "thompson" else learner.counts)
+    model = learner.redraw(random) if how == "thompson" else learner.fit(learner.counts)
     found = decide(replace(problem, model=model), 1, budget, seed, watch)
-    return NextOffer(found.offer, found.menu, how, found, learner.guides, learner.last)
+    return NextOffer(found.offer, found.menu, how, found, learner.guides, learner.last, _untried(found.offer, new))
 
 
 def redrawn(counts: ChoiceCounts, random: np.random.Generator) -> ChoiceCounts:
@@ -152,11 +166,19 @@ def redrawn(counts: ChoiceCounts, random: np.random.Generator) -> ChoiceCounts:
 
 
 class _Learner:
-    """Fits models to counts and to redrawn ones, each starting from the previous fit."""
+    """Fits models to counts and to redrawn ones, each starting from the previous fit; they have ``new`` items, too."""
 
     def __init__(
-        self, counts: ChoiceCounts, method: str | Method, seed: int, start: NextOffer | None, watch: Watch
+        self,
+        counts: ChoiceCounts,
+        method: str | Method,
+        seed: int,
+        start: NextOffer | None,
+        watch: Watch,
+        table: Attributes | None = None,
+        new: Rows | None = None,
     ) -> None:
+        self.table, self.new = table, new or {}
         self.counts, self.seed, self.watch = counts, seed, watch
         self.dense = method == "max-entropy"
         self.method = None if self.dense else make(method)
@@ -166,14 +188,22 @@ class _Learner:
         self.first: EntropyFit | None = None
         self.fit_entropy = partial(fit_max_entropy, tolerance=FIT_GAP_NATS, seed=seed, watch=watch)
 
-    def fit(self, counts: ChoiceCounts) -> Any:
+    def redraw(self, random: np.random.Generator) -> Any:
+        """Fit a model to redrawn counts; what new items are worth is drawn, too."""
+        return self.fit(redrawn(self.counts, random), random)
+
+    def fit(self, counts: ChoiceCounts, random: np.random.Generator | None = None) -> Any:
         """Fit a model to these counts."""
+        model = self._fit(counts)
+        return model.with_items(self.new, random) if self.new else model
+
+    def _fit(self, counts: ChoiceCounts) -> Any:
         if not self.dense:
             if self.method is None:
                 raise ValueError("The method 'auto' changes with the data: choose a fixed one, such as 'max-entropy'.")
             return self.method.model(Task(counts.assortments, counts, self.seed, self.watch))
-        if counts.assortments.order:
-            self.last = self._in_order(counts)
+        if counts.assortments.order or self.table is not None:
+            self.last = self._held_out(counts)
             return self.last.model
         if self.guides is None:
             self.guides = fit_quick_stack(counts, self.seed, watch=self.watch)
@@ -182,12 +212,14 @@ class _Learner:
         self.last = self.fit_entropy(counts, self.guides.prior, start=self.last)
         return self.last.model
 
-    def _in_order(self, counts: ChoiceCounts) -> EntropyFit:
-        """Fit with an order, such as price levels: guides are weighted on held-out offers once for all redraws."""
+    def _held_out(self, counts: ChoiceCounts) -> EntropyFit:
+        """Fit with price levels or attributes: guides are weighted on held-out offers once for all redraws."""
         if self.first is None or self.first.stack is None:
-            self.first = self.fit_entropy(counts)
+            self.first = self.fit_entropy(counts, attributes=self.table)
             return self.first
-        return self.fit_entropy(counts, self.first.stack.prior, trust=self.first.trust, start=self.last)
+        stack: Any = self.first.stack
+        prior = stack.prior if self.table is None else stack.refit(counts, self.seed, watch=self.watch)
+        return self.fit_entropy(counts, prior, trust=self.first.trust, start=self.last, attributes=self.table)
 
 
 def _optimistic(
@@ -203,7 +235,7 @@ def _optimistic(
     middle = table_of(replace(problem, model=model))
     sums, squares, done = np.zeros_like(middle.values), np.zeros_like(middle.values), 0
     while done < redraws and not learner.watch(f"redrawn {done} of {redraws} times"):
-        drawn = table_of(replace(problem, model=learner.fit(redrawn(learner.counts, random)))).values
+        drawn = table_of(replace(problem, model=learner.redraw(random))).values
         sums += drawn
         squares += drawn**2
         done += 1
@@ -214,10 +246,16 @@ def _optimistic(
     plain = float(values(fitted, [mask])[0])
     verify_order(plain, best.values[0], tolerance_of(problem), "the value, and the value with optimism", "ucb")
     found = decide(fitted, 1, budget, learner.seed, learner.watch)
-    return NextOffer(problem.offer(mask), problem.labels(mask), "ucb", found, learner.guides, learner.last)
+    offer = problem.offer(mask)
+    untried = _untried(offer, learner.new)
+    return NextOffer(offer, problem.labels(mask), "ucb", found, learner.guides, learner.last, untried)
 
 
-def _at_random(problem: OfferProblem, random: np.random.Generator) -> NextOffer:
+def _untried(offer: tuple[Label, ...], new: Rows) -> tuple[Label, ...]:
+    return tuple(item for item in offer if item in new)
+
+
+def _at_random(problem: OfferProblem, random: np.random.Generator, new: Rows) -> NextOffer:
     """Return a first offer, before any data: items are added in random order while that is feasible."""
     mask = some_offer(problem)
     for code in random.permutation(problem.free).tolist():
@@ -226,4 +264,5 @@ def _at_random(problem: OfferProblem, random: np.random.Generator) -> NextOffer:
         if problem.is_feasible(more):
             mask = more
     verify_feasible(problem, [mask], "a first offer at random")
-    return NextOffer(problem.offer(mask), problem.labels(mask), "at random, before any data")
+    offer = problem.offer(mask)
+    return NextOffer(offer, problem.labels(mask), "at random, before any data", untried=_untried(offer, new))

@@ -53,6 +53,8 @@ class EntropyModel(DenseModel):
     assortments: Assortments
     duals: Vec
     attributes: Attributes | None = None
+    widened: "tuple[EntropyModel, Rows] | None" = field(init=False, repr=False, default=None)
+    """For a model that ``with_items`` made: the model before, and the rows of the new items, for refits."""
     items: tuple[Label, ...] = field(init=False)
     no_choice_code: int | None = field(init=False)
     _answers: dict[frozenset[Label], dict[Label, float]] = field(init=False, repr=False)
@@ -205,6 +207,7 @@ class EntropyModel(DenseModel):
         model = EntropyModel(prior, Assortments(self.assortments.offers, prior.items), self.duals, self.attributes)
         names = ", ".join(map(str, model.never_offered))
         notes = [f"Never offered, so predicted by their attributes alone: {names}.", *unknown]
+        object.__setattr__(model, "widened", (self, rows))
         return model.note(**self.about | {"item_notes": notes})
 
     def importance(self, interval: float = 0.95, seed: int = 0) -> dict[str, Importance]:
