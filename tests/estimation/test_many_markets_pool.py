@@ -17,6 +17,7 @@ from rankstream.estimation.many.markets import seed_of
 from rankstream.estimation.many.pooling import NodePool, Pools
 from rankstream.models.entropy import guides
 from rankstream.models.entropy.ensemble import fit_stack
+from rankstream.models.entropy.fit import fit_max_entropy
 from rankstream.models.entropy.guides import LOGIT, UNIFORM
 from rankstream.models.entropy.pool import PoolGuide, extend_law, restrict_law
 from rankstream.models.entropy.ranking_laws import RankingLaw, markov_chain, mix, plackett_luce
@@ -83,6 +84,49 @@ def test_with_few_offers_the_pool_alone_is_the_prior() -> None:
     stack = fit_stack(counted(law(), 40, 0, offers), (LOGIT, PoolGuide(prior=law(), before=5.0)))
     assert stack.pool_weight == 1.0
     assert np.allclose(stack.prior.probabilities(offers), law().probabilities(offers))
+
+
+def test_with_few_offers_held_out_choices_say_how_closely_to_follow_them() -> None:
+    """A group that is unlike its pool follows its own choices; one that is like it stays near the pool."""
+    offers = rs.Assortments([ITEMS, ITEMS[:3]], ITEMS)
+    truth = law(1).probabilities(offers)
+
+    def errors(pool: RankingLaw, size: int) -> tuple[float, float, float | None]:
+        counts = counted(law(1), size, 3, offers)
+        fit = fit_max_entropy(counts, PoolGuide(prior=pool, before=5.0))
+        apart = (
+            np.abs(shares - truth).max() for shares in (pool.probabilities(offers), fit.model.probabilities(offers))
+        )
+        return *apart, fit.trust
+
+    before, after, trust = errors(law(2), 2000)
+    assert after < 0.1 * before
+    assert trust is not None
+    assert trust <= 10.0
+    before, after, trust = errors(law(1), 40)
+    assert after < 0.05
+    assert trust is None or trust >= 100.0
+
+
+def test_a_group_with_few_offers_has_a_pool_of_its_own_parts() -> None:
+    """The parts of a parent group borrow from each other, not from another parent that is unlike it."""
+    offers = rs.Assortments([ITEMS, ITEMS[:3]], ITEMS)
+    parts = [counted(law(1), 600, seed, offers) for seed in (1, 2)]
+    far = PoolGuide(prior=law(2), before=5.0)
+    work = pooling._NodeWork(("far",), {"a": 0, "b": 1}, parts[0] + parts[1], parts, far, 0)
+    _, node = pooling._pool_node(work)
+    truth = law(1).probabilities(offers)
+    for child in ("a", "b"):
+        shares = node.law(child).probabilities(offers)
+        assert np.abs(shares - truth).max() < 0.06
+    assert np.abs(law(2).probabilities(offers) - truth).max() > 0.2
+
+
+def test_without_choices_to_hold_out_the_pool_is_alone() -> None:
+    offers = rs.Assortments([ITEMS[:2], ITEMS[:3]], ITEMS)
+    halves = rs.ChoiceCounts(offers, [0.5, 0.25, 0.5, 0.25, 0.25])
+    stack = fit_stack(halves, (LOGIT, PoolGuide(prior=law(), before=5.0)), by_choices=True)
+    assert stack.pool_weight == 1.0
 
 
 def test_an_item_that_the_pool_does_not_know_comes_from_the_markets_own_data() -> None:

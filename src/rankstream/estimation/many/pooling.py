@@ -170,7 +170,7 @@ def _pool_node(work: _NodeWork) -> tuple[Market, NodePool]:
         guides: tuple[Guide, ...] = GUIDES if work.guide is None else guides_with(work.guide, total)
         if total.assortments.n_items > MOST_ITEMS:
             guides = tuple(guide for guide in guides if guide not in (TASTE, CHAIN))
-        stack = fit_stack(total, guides, work.seed)
+        stack = fit_stack(total, guides, work.seed, by_choices=True)
         kept = stack.weights >= min(MIN_REFIT_WEIGHT, float(stack.weights.max()))
         weights = stack.weights[kept] / stack.weights[kept].sum()
         chosen = [one.guide for one, keep in zip(stack.guides, kept.tolist(), strict=True) if keep]

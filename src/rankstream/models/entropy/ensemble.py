@@ -115,7 +115,13 @@ class Fold:
         return mix([self.guides[guide.guide.name].law() for guide in stack.guides], stack.weights.tolist())
 
 
-def fit_stack(counts: ChoiceCounts, guides: Sequence[Guide] = GUIDES, seed: int = 0, watch: Watch = unwatched) -> Stack:
+def fit_stack(
+    counts: ChoiceCounts,
+    guides: Sequence[Guide] = GUIDES,
+    seed: int = 0,
+    watch: Watch = unwatched,
+    by_choices: bool = False,
+) -> Stack:
     """Fit all guides, and weigh them by the likelihood of offers held out in up to ten folds, five of many offers.
 
     Of a family with several sizes only the one that predicts best is kept; those far behind leave after two folds. The
@@ -123,17 +129,18 @@ def fit_stack(counts: ChoiceCounts, guides: Sequence[Guide] = GUIDES, seed: int 
     to beat the best single guide, and after that the logit, by more than noise of a nat or two; otherwise most of the
     weight goes there. A pool of other markets takes the place of the logit in this, and has to be beaten by as many
     nats as it has choices in advance. With fewer than five offers nothing can be held out: all guides count the same,
-    or the pool alone. Where there is an order, guides respect it (``guides_for``). All folds together take at most
-    150,000 steps of EM and 30 for each fit, whatever the counts. When ``watch`` says that it is enough, the whole folds
-    so far decide, and fits end where they are.
+    or the pool alone; with ``by_choices``, fifths of the choices are held out then. Where there is an order, guides
+    respect it (``guides_for``). All folds together take at most 150,000 steps of EM and 30 for each fit, whatever the
+    counts. When ``watch`` says that it is enough, the whole folds so far decide, and fits end where they are.
     """
     n_offers = counts.assortments.n_offers
     guides = guides_for(counts.assortments, guides)
-    if n_offers < MIN_HELD_OUT_OFFERS:
+    held_out = by_choices or n_offers >= MIN_HELD_OUT_OFFERS
+    folds = _fit_folds(counts, guides, seed, until(watch, 0.8)) if held_out else ()
+    if not folds:
         guides = [guide for guide in guides if guide.family == POOL] or guides
         fitted = _fit_all(guides, counts, seed, watch)
         return Stack(fitted, np.full(len(fitted), 1.0 / len(fitted)))
-    folds = _fit_folds(counts, guides, seed, until(watch, 0.8))
     scored = _Scored(guides, folds)
     kept, weights = scored.weights()
     chosen = _fit_all(kept, counts, seed, watch)
@@ -159,17 +166,21 @@ def fit_quick_stack(counts: ChoiceCounts, seed: int = 0, watch: Watch = unwatche
 def hold_out_choices(stack: Stack, counts: ChoiceCounts, seed: int, watch: Watch = unwatched) -> list[Fold]:
     """Two folds that hold out a fifth of the choices of every offer, with the stack's guides fitted to the others.
 
-    Parts of choices, as where old ones fade, are never held out.
+    If no offers could be held out, there are five. Parts of choices, as where old ones fade, are never held out.
     """
+    folds = []
+    for rest, test in _without_choices(counts, CHOICE_FOLDS if stack.folds else CHOICE_PARTS, seed):
+        again = stack.refit(rest, seed, watch=watch)
+        folds.append(Fold(rest, test, {fitted.guide.name: fitted for fitted in again.guides}))
+    return folds
+
+
+def _without_choices(counts: ChoiceCounts, number: int, seed: int) -> list[tuple[ChoiceCounts, ChoiceCounts]]:
+    """So many pairs of four fifths of the choices and the other fifth, without those that are empty."""
     offers, whole = counts.assortments, np.floor(counts.tallies).astype(np.int64)
     dealt = np.random.default_rng([seed, 1]).multinomial(whole, np.full(CHOICE_PARTS, 1.0 / CHOICE_PARTS)).T
-    folds = []
-    for part in dealt[:CHOICE_FOLDS]:
-        rest, test = (observed(ChoiceCounts(offers, tallies)) for tallies in (counts.tallies - part, part))
-        if test.observations and rest.observations:
-            again = stack.refit(rest, seed, watch=watch)
-            folds.append(Fold(rest, test, {fitted.guide.name: fitted for fitted in again.guides}))
-    return folds
+    pairs = [(ChoiceCounts(offers, counts.tallies - part), ChoiceCounts(offers, part)) for part in dealt[:number]]
+    return [(observed(rest), observed(test)) for rest, test in pairs if rest.observations and test.observations]
 
 
 def _misfit(folds: Sequence[Fold], kept: Sequence[Guide], weights: Vec) -> float:
@@ -190,16 +201,21 @@ def n_folds(n_offers: int) -> int:
     return min(MAX_FOLDS if n_offers <= MANY_OFFERS else FOLDS_OF_MANY, n_offers)
 
 
-def _fit_folds(counts: ChoiceCounts, guides: Sequence[Guide], seed: int, watch: Watch) -> tuple[Fold, ...]:
+def _without_offers(counts: ChoiceCounts, seed: int) -> list[tuple[ChoiceCounts, ChoiceCounts]]:
     n_offers = counts.assortments.n_offers
     order = np.random.default_rng(seed).permutation(n_offers)
     parts = np.array_split(order, n_folds(n_offers))
+    return [(restrict(counts, np.setdiff1d(order, part)), restrict(counts, np.sort(part))) for part in parts]
+
+
+def _fit_folds(counts: ChoiceCounts, guides: Sequence[Guide], seed: int, watch: Watch) -> tuple[Fold, ...]:
+    few = counts.assortments.n_offers < MIN_HELD_OUT_OFFERS
+    pairs = _without_choices(counts, CHOICE_PARTS, seed) if few else _without_offers(counts, seed)
     folds: list[Fold] = []
     left = MAX_FOLD_STEPS
-    for part in parts:
-        rest, test = restrict(counts, np.setdiff1d(order, part)), restrict(counts, np.sort(part))
+    for rest, test in pairs:
         fitted, known = {}, (rest, imagine(rest, guides))
-        fits = (len(parts) - len(folds)) * len(guides)
+        fits = (len(pairs) - len(folds)) * len(guides)
         for guide in guides:
             most = min(MAX_ROUNDS, max(MIN_FIT_STEPS, 4 * left // (FOLD_EM_STARTS * fits)))  # four times an even share
             fitted[guide.name] = guide.fit(
@@ -207,11 +223,11 @@ def _fit_folds(counts: ChoiceCounts, guides: Sequence[Guide], seed: int, watch: 
             )
             left, fits = left - fitted[guide.name].steps, fits - 1
         folds.append(Fold(rest, test, fitted))
-        LOG.info("guides fitted without %d of %d offers", test.assortments.n_offers, n_offers)
-        if watch(f"{len(folds)} of {len(parts)} folds held out"):
+        LOG.info("guides fitted without %d of %d offers", test.assortments.n_offers, counts.assortments.n_offers)
+        if watch(f"{len(folds)} of {len(pairs)} folds held out"):
             # guides of this fold may have ended early, the last ones most: scores would favour those that came first
             return tuple(folds[: max(1, len(folds) - 1)])
-        if 1 < len(folds) < len(parts):
+        if 1 < len(folds) < len(pairs):
             guides = _drop_behind(guides, folds)
     return tuple(folds)
 

@@ -139,12 +139,13 @@ def choose_trust(
     Two kinds of predictions count: of offers that are held out, and of choices that are held out of offers with data
     (``hold_out_choices``). So offers with data are followed as closely as they deserve, unless new offers lose more by
     it; a choice from an offer with data counts twice as much. Every step away from 100 has to gain a nat (from no
-    tilt, if logit or pool have most of the weight). Without folds, or with more than 3,000 unions of offers, where
-    every step takes long, it is 100. All offers of the counts have observations. Where the ``program`` over them is too
-    large, it is None: rankings drawn from the prior take its place, as they will in the fit, and what they predict
-    decides whether to tilt at all. When ``watch`` says that it is enough, the steps so far decide.
+    tilt, if logit or pool have most of the weight). With a pool but too few offers for folds, held-out choices alone
+    decide, so that a market unlike the others follows its own choices. Without both, or with more than 3,000 unions of
+    offers, where every step takes long, it is 100. All offers of the counts have observations. Where the ``program``
+    over them is too large, it is None: rankings drawn from the prior take its place, as they will in the fit, and what
+    they predict decides whether to tilt at all. When ``watch`` says that it is enough, the steps so far decide.
     """
-    if not stack.folds or (program is not None and program.states.size > MAX_STATES):
+    if not (stack.folds or stack.pool_weight) or (program is not None and program.states.size > MAX_STATES):
         return USUAL_TRUST, {}
     settled = max(stack.logit_weight, stack.pool_weight) > 0.5
     begin = 0 if program is None or settled else TRIED_TRUSTS.index(USUAL_TRUST)
