@@ -22,7 +22,9 @@ def counts() -> ChoiceCounts:
     offers = [(*random.choice(names, size=3, replace=False).tolist(), "no") for _ in range(14)]
     whole = Assortments(list({frozenset(offer): offer for offer in offers}.values()), [*names, "no"])
     own = dict(zip(names, random.normal(scale=0.3, size=6), strict=True))
-    worth = np.array([1.0 if item == "no" else np.exp(0.5 * SIZES[item] - 2.0 + own[item]) for item in whole.items])
+    worth = np.array(
+        [1.0 if item == "no" else np.exp(0.5 * SIZES[item] - 2.0 + own[item]) for item in map(str, whole.items)]
+    )
     power = worth[whole.members]
     shares = power / np.add.reduceat(power, whole.indptr[:-1])[whole.owner]
     drawn = [random.multinomial(40, part) for part in np.split(shares, whole.indptr[1:-1])]

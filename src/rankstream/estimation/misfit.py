@@ -49,8 +49,9 @@ def _deviations(counts: ChoiceCounts, shares: Vec, persons: Vec) -> Vec:
     """Return how the choices of each group of persons differ from a model's, with the variance of a random sample."""
     offers = counts.assortments
     totals = np.add.reduceat(persons, offers.indptr[:-1], axis=1)
-    deviations: Vec = persons - totals[:, offers.owner] * shares
-    return (deviations - deviations.mean(axis=0)) * np.sqrt(len(persons) / (len(persons) - 1.0))
+    deviations = persons - totals[:, offers.owner] * shares
+    centred: Vec = (deviations - deviations.mean(axis=0)) * np.sqrt(len(persons) / (len(persons) - 1.0))
+    return centred
 
 
 def sizes_by_person(counts: ChoiceCounts, shares: Vec, persons: Vec) -> Vec:
