@@ -22,7 +22,7 @@ from rankstream.cli.model_answers import (
     read_offers,
 )
 from rankstream.cli.options import ReadingOptions, _fits, levels_in, shell_words
-from rankstream.data.drift import DriftReport, Movement
+from rankstream.data.drift import LISTED_ITEMS, DriftReport, Movement
 from rankstream.data.item_changes import ItemMovement
 from rankstream.data.prices import price_text
 from rankstream.estimation.intervals import Share
@@ -103,7 +103,7 @@ def test_changes_in_lines() -> None:
     lines = text_of_choices(report(2, 3, items=3, appeared=2), 2, by_offer=False).splitlines()
     assert lines[1] == "2 of 3 offers changed significantly (holm, 5 % false-alarm rate)."
     assert lines[2].startswith("  a0: +10.0 points on average in all 2 offers with it, 1 of which")
-    assert lines[4:] == ["  and 1 more item", "New: 2 offers", "List the offers with --by-offer."]
+    assert lines[4:] == ["  and 1 more item", LISTED_ITEMS, "New: 2 offers", "List the offers with --by-offer."]
     whole = text_of_choices(report(2, 3, appeared=1), 1, by_offer=True).splitlines()
     assert whole[2:] == [
         "Offers, with the item that changed most in each:", "  a0 +10.0 points in a0;no: p = 0.02", "New: 1 offer",
