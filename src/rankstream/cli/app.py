@@ -85,7 +85,7 @@ def _sorted_into_panels(parameters: list[Any]) -> list[Any]:
         if parameter.param_type_name != "option":
             return -1, 0
         panel, place = (None, 0) if parameter.required else places.get(parameter.name, (None, len(places)))
-        if parameter.rich_help_panel is None:
+        if getattr(parameter, "rich_help_panel", None) is None:  # --help has none in typer 0.16
             parameter.rich_help_panel = panel
         return groups.index(parameter.rich_help_panel), place
 
