@@ -234,11 +234,12 @@ def by_live(random: np.random.Generator) -> Iterator[Claim]:
     kind = str(random.choice(["plain", "half-life", "window", "detect"]))
     half, window = float(random.choice([3.0, 40.0])), int(random.choice([5, 60]))
     options: dict[str, Any] = {
+        "plain": {"detect": False},
         "half-life": {"half_life": half},
         "window": {"window": window},
         "detect": {"detect": True},
     }
-    live = rs.Live(**options.get(kind, {}), rounds=int(random.integers(1, 40)))
+    live = rs.Live(**options[kind], rounds=int(random.integers(1, 40)))
     pairs = [(offer, item) for offer in one.offers for item in offer]
     shares = one.tallies / one.tallies.sum()
     drawn = np.sort(random.choice(len(pairs), size=int(random.integers(1, 150)), p=shares))
@@ -251,7 +252,7 @@ def by_live(random: np.random.Generator) -> Iterator[Claim]:
         weights = {"half-life": 0.5 ** (ages / half), "window": (ages < window).astype(float)}
         each = weights.get(kind, np.ones(live.records))
         counted = np.bincount(drawn[: live.records], each, len(pairs)).astype(np.float64)
-        if kind == "detect":  # which choices count is its own affair: since the last alarm, in whole blocks
+        if kind == "detect":  # which choices count is its own affair: since the last alarm
             given = brute.problem(list(live.counts.assortments.offers), live.counts.tallies)
         else:
             known = [offer for offer in one.offers if offer in live.counts.assortments.offers]

@@ -2,9 +2,9 @@
 
 Four streams: a steady market (20 offers of 11 items that do not change); every record a new offer, of 5 to 40 of 40
 items; a new item with every tenth record, in new offers of 5 items; and 12 items of which every hundredth record makes
-a new offer of 5. The steady one and the first two are also followed with a change detector, the latter in batches of
-50 records. Every stream has a process of its own. Times are of the processor, and drawing the records is not in them;
-nor are refreshes of the maximum-entropy models of the first and the last stream, which become ever rarer.
+a new offer of 5. The steady one and the first two are also followed with a change detector. Every stream has a process
+of its own. Times are of the processor, and drawing the records is not in them; nor are refreshes of the maximum-entropy
+models of the first and the last stream, which become ever rarer.
 
 Run with ``python benchmarks/streams.py``; ``5000000`` and ``--growing 20000`` say how many records the steady market
 and the others have, and ``--plot streams.png`` draws what was printed.
@@ -55,9 +55,9 @@ STREAMS = (
     Stream("a steady market", "steady", 1_000, False),
     Stream("a steady market, with a change detector", "steady", 1_000, True),
     Stream("every record a new offer", "offers", 1_000, False),
-    Stream("every record a new offer, with a change detector, 50 at a time", "offers", 50, True),
+    Stream("every record a new offer, with a change detector", "offers", 1_000, True),
     Stream("new items", "items", 1_000, False),
-    Stream("new items, with a change detector, 50 at a time", "items", 50, True),
+    Stream("new items, with a change detector", "items", 1_000, True),
     Stream("a new offer now and then", "now and then", 1_000, False),
 )
 

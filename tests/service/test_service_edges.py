@@ -310,7 +310,7 @@ def test_items_are_listed_with_what_was_chosen() -> None:
     ("settings", "history", "words"),
     [
         ({"half_life": "7d"}, (1, 0, 0), "1 records of the market have no time"),
-        ({"half_life": 50}, (1, 1, 1), ""), ({}, (1, 1, 1), ""),
+        ({"half_life": 50}, (1, 1, 1), ""), ({}, (1, 1, 1), ""), ({}, (5, 3, 2), ""),
         ({"window": 50}, (0, 2, 0), "2 records of the market have counts that are not whole"),
         ({"detect": True}, (0, 2, 0), "2 records"), ({"detect": True}, (5, 0, 3), "3 records of the market"),
         ({"window": 50}, (5, 0, 3), ""), ({"half_life": "7d"}, (0, 1, 1), ""),

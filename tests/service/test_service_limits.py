@@ -394,7 +394,7 @@ def test_settings_that_are_left_out_stay(opened: Shop) -> None:
     changed = opened.settle("cafe", seed=3).json()
     assert (changed["window"], changed["served"], changed["seed"]) == (500, "sparse", 3)
     reset = opened.settle("cafe", window=None, served=None, detect=None).json()
-    assert (reset["window"], reset["served"], reset["detect"], reset["seed"]) == (None, "max-entropy", False, 3)
+    assert (reset["window"], reset["served"], reset["detect"], reset["seed"]) == (None, "max-entropy", None, 3)
     assert opened.get("/cafe/settings").json() == reset
 
 

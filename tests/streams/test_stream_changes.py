@@ -12,7 +12,7 @@ from rankstream.models.files import load_model
 from rankstream.streams import record_of
 from rankstream.streams.live import Live
 from rankstream.streams.sources import follower
-from stream_lines import call, dated, some_lines, state, switched_lines
+from stream_lines import call, dated, some_lines, switched_lines
 
 
 def test_a_change_is_noticed_and_told(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_a_change_is_noticed_and_told(tmp_path: Path) -> None:
     assert load_model(tmp_path / "json" / "model.json") == watched.model
 
 
-def test_how_records_are_batched_makes_no_difference_to_a_watched_model(
+def test_how_records_are_batched_makes_no_difference_to_changes_and_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "choices.jsonl"
@@ -41,7 +41,27 @@ def test_how_records_are_batched_makes_no_difference_to_a_watched_model(
         monkeypatch.setattr(follower, "BATCH_RECORDS", size)
         done = call(source, "--out", tmp_path / str(size), "--to-end", "--detect", "--threshold", 8)
         assert done.exit_code == 0, done.output
-    assert state(tmp_path / "1000") == state(tmp_path / "37")
+    whole, parts = (Live.load(tmp_path / str(size) / "state.npz") for size in (1000, 37))
+    assert whole.alarms == parts.alarms
+    assert whole.counts is not None
+    assert parts.counts is not None
+    assert len(whole.alarms) > 0
+    assert whole.counts.digest() == parts.counts.digest()
+
+
+def test_changes_are_looked_for_unless_switched_off_or_impossible(tmp_path: Path) -> None:
+    source, lines = tmp_path / "choices.jsonl", some_lines(2000) + switched_lines(1000)
+    source.write_text("\n".join(lines) + "\n")
+    for words, count in (([], 1), (["--no-detect"], 0), (["--half-life", 5000], 0)):
+        done = call(source, "--out", tmp_path / f"{count}{len(words)}", "--to-end", "--publish", "sparse", *words)
+        assert done.output.count("Change detected at choice") == count
+    note = "Changes of tastes are not detected, because a record has a count other than 1."
+    assert note not in done.output
+    source.write_text("\n".join([lines[0].replace("}", ', "count": 2.5}'), *lines]) + "\n")
+    done = call(source, "--out", tmp_path / "parts", "--to-end", "--publish", "sparse")
+    assert done.exit_code == 0
+    assert "Change detected" not in done.output
+    assert done.output.count(note) == 1
 
 
 def test_what_a_watched_model_cannot_do_is_explained(tmp_path: Path) -> None:
@@ -49,16 +69,15 @@ def test_what_a_watched_model_cannot_do_is_explained(tmp_path: Path) -> None:
     source.write_text("\n".join([*some_lines(30), '{"offered": "a;b", "chosen": "a", "count": 0.5}']) + "\n")
     for words, message in (
         (["--detect", "--window", 9], "leave out window"),
-        (["--threshold", 9], "set detect as well, or leave it out"),
+        (["--threshold", 9, "--no-detect"], "set detect as well, or leave it out"),
         (["--detect"], "line 31: its count 0.5 is not a whole number"),
         (["--detect", "--threshold", 9], "started with threshold 15.0, not 9.0"),
         (["--window", 9], "started with window None, not 9"),
     ):
         assert message in str(call(source, "--out", tmp_path / "out", "--to-end", *words).exception)
-    assert not (tmp_path / "out" / "model.json").exists()  # before the first block there is none
-    with pytest.raises(ValueError, match="before the first 50 choices"):
-        _ = Live.load(tmp_path / "out" / "state.npz").model
-    assert call(source, "--out", tmp_path / "plain", "--to-end", "--on-error", "skip").exit_code == 0
+    assert (tmp_path / "out" / "model.json").exists()
+    plain = ("--out", tmp_path / "plain", "--to-end", "--no-detect", "--on-error", "skip")
+    assert call(source, *plain).exit_code == 0
     assert "started with detect False, not True" in str(
         call(source, "--out", tmp_path / "plain", "--to-end", "--detect").exception
     )

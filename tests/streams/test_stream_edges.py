@@ -49,7 +49,7 @@ def test_programs_are_built_where_they_are_small_or_paid_for() -> None:
 
 def test_offers_leave_beyond_a_million_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not StreamPace().is_crowded(sized(coordinates=1_000_000))
-    assert StreamPace().is_crowded(sized(coordinates=1_000_000), 1)
+    assert StreamPace().is_crowded(sized(coordinates=1_000_001))
     monkeypatch.setattr(pace, "MAX_COORDINATES", 8)
     counts = ChoiceCounts(
         Assortments([("a", "b"), ("a", "c"), ("b", "c"), ("a", "b", "c")]), [1, 0, 2, 2, 3, 3, 4, 4, 4]
@@ -65,9 +65,8 @@ def test_an_outgrown_market_learns_from_blocks() -> None:
     offers = Assortments([range(k, k + 40) for k in range(50)])  # 2,000 coordinates
     quick: Any = SimpleNamespace(solver=SimpleNamespace(oracle=QuickOracle(offers, seed=0), assortments=offers))
     exact: Any = SimpleNamespace(solver=SimpleNamespace(oracle=object(), assortments=offers))
-    assert [StreamPace(copies).block(quick) for copies in (1, 2)] == [10, 20]
-    assert StreamPace(3).block(quick, least=31) == 31
-    assert StreamPace(1).block(exact, least=3) == StreamPace(1).block(None, least=3) == 3
+    assert StreamPace().block(quick) == 10
+    assert StreamPace().block(exact) == StreamPace().block(None) == 1
     assert "until 2,000 more choices arrive" in StreamPace().remark(quick)
     assert StreamPace().remark(exact) == StreamPace().remark(None) == ""
     assert StreamPace(left=5).remark(None).startswith("The 5 offers with the fewest choices were dropped")
@@ -218,14 +217,19 @@ def test_a_record_may_be_a_day_ahead_of_the_clock(monkeypatch: pytest.MonkeyPatc
 
 def test_settings_of_a_live_model() -> None:
     found = LiveSettings.of(detect=True, half_life=200, threshold=8.0, seed=4)
-    assert found.detector == DetectorSettings(half_life=200, threshold=8.0, seed=4)
+    assert found.detector == DetectorSettings(half_life=200, threshold=8.0)
     assert (found.half_life, found.window, found.seed, found.detect, found.timed) == (200, None, 4, True, False)
+    assert not found.automatic
     own = LiveSettings.of(detect=DetectorSettings(block=7), rounds=3)
-    assert own.detector == DetectorSettings(block=7, rounds=3)
+    assert (own.detector, own.rounds) == (DetectorSettings(block=7), 3)
+    alone = LiveSettings.of(threshold=8.0)
+    assert (alone.detector, alone.automatic, alone.half_life) == (DetectorSettings(threshold=8.0), True, None)
+    for words, is_on in (({"detect": False}, False), ({"half_life": 9}, False), ({}, True)):
+        assert LiveSettings.of(**words).detect is is_on
     assert (LiveSettings.of(window="2h").timed, LiveSettings.of(window=20).timed) == (True, False)
     assert (LiveSettings.of(window=20.0).window, LiveSettings.of().rounds, LiveSettings.of().seed) == (20, 20, 0)
     wrong: dict[str, Any]
-    for wrong in ({"epsilon": 0.0}, {"epsilon": 1.0}, {"half_life": 0.0}, {"threshold": -1.0}, {"block": 0}):
+    for wrong in ({"half_life": 0.0}, {"threshold": -1.0}, {"block": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             DetectorSettings(**wrong)
     assert DetectorSettings(threshold=0.0).threshold == 0.0
@@ -247,14 +251,14 @@ def test_prices_of_few_offers_are_remembered(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_evidence_starts_again_from_the_copy_after_a_change() -> None:
-    detector = ChangeDetector(Assortments([("tea", "pie")]), block=10, rounds=2, half_life=20.0)
+    detector = ChangeDetector(Assortments([("tea", "pie")]), block=10, half_life=20.0)
     detector.observe([("tea", "pie")] * 20, ["tea"] * 20)
     detector.records, detector.since, detector.halfway, detector.statistic = 100, 60, 90, 16.0
     detector._restart()
     (alarm,) = detector.alarms
     assert (alarm.record, alarm.since, alarm.statistic) == (100, 80, 16.0)  # as fast as from 90 to 100
     assert (detector.statistic, detector.since, detector.restarted) == (0.0, 100, 100)
-    assert detector.counts.tallies == pytest.approx(detector._recent.tallies)
+    assert detector.counts.tallies == pytest.approx(detector.recent.tallies, abs=1e-6)
     for since, alarms in ((120, 1), (121, 2)):  # within a half-life of the restart it is the same change
         detector.restarted, detector.since, detector.records, detector.statistic = 100, since, 200, 16.0
         detector._restart()

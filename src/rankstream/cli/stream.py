@@ -33,7 +33,7 @@ def stream(
     every: Annotated[float, typer.Option(min=0.0, help="Seconds between saves.")] = 5.0,
     half_life: str | None = None,
     window: Annotated[str | None, typer.Option(help="Use only the latest N choices, or those of the last 7d.")] = None,
-    detect: Annotated[bool, typer.Option("--detect")] = False,
+    detect: Annotated[bool | None, typer.Option("--detect/--no-detect")] = None,
     threshold: Annotated[float | None, typer.Option(min=0.0)] = None,
     rounds: Annotated[int | None, typer.Option(min=1, max=1_000_000)] = None,
     publish: Annotated[str | None, choice("max-entropy", "sparse")] = None,
@@ -47,15 +47,16 @@ def stream(
 ) -> None:
     """Follow choices as they arrive, and keep a current model.
 
-    Example: rankstream stream choices.jsonl --out shop --detect
+    Example: rankstream stream choices.jsonl --out shop
 
     Options:
     out: Output folder; a stream saved there is resumed.
     half_life: Number of choices, or time (7d, 12h), after which a choice counts half. With --detect, this is for the
-        model of recent choices (default: 500).
-    detect: Restart the model when tastes change: when a model of recent choices predicts new ones clearly better.
-    threshold: With --detect: evidence needed for an alarm (default: 15). Higher: fewer false alarms, later detection.
-    rounds: Solver rounds; more give a closer fit. Default: 20 per batch, or with --detect 50 for every 50 choices.
+        recent choices that are compared with all (default: 500).
+    detect: Restart the model when tastes change: when recent choices predict new ones clearly better. Default: yes,
+        without a half-life or window, while every record is one choice.
+    threshold: Evidence needed for an alarm (default: 15). Higher: fewer false alarms, later detection.
+    rounds: Solver rounds per batch; more give a closer fit (default: 20).
     publish: Kind of model in model.json (default: max-entropy, which predicts best; sparse has few rankings).
     to_end: Stop at the end of the file instead of waiting for more.
     separator: Separator between the items of an offer (default: ';').
@@ -71,7 +72,7 @@ def stream(
     lines = {"columns": reading.columns, "no_choice": reading.no_choice, "separator": separator}
     lines |= {"prices": reading.price_columns, "decimal": reading.decimal, "dates": reading.dates}
     with own_folder(out, remedy="stop it first, or choose another folder with --out"):
-        follower = Follower(source, out, {"detect": detect or None, **live}, lines, reading.on_error)
+        follower = Follower(source, out, {"detect": detect, **live}, lines, reading.on_error)
         try:
             follow(follower, every, to_end, as_json)
         except LostSourceError as lost:
@@ -115,6 +116,8 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
             print_plain(_status(follower, as_json))
         for note in follower.reader.dialect.notes:
             print_note(note)
+        if follower.live.detector is not None and follower.live.detector.stopped is not None:
+            print_note("Changes of tastes are not detected, because a record has a count other than 1.")
         if follower.stopped and not follower.live.records:
             print_note("Stopped before the first record: nothing was saved.")
         elif follower.stopped:

@@ -14,7 +14,7 @@ from rankstream.streams.record import MAX_DETECTED_COUNT as LARGEST_COUNT
 from rankstream.streams.record import Record
 
 DEFAULTS: dict[str, Any] = {
-    "half_life": None, "window": None, "detect": False, "threshold": None, "rounds": None, "served": "max-entropy",
+    "half_life": None, "window": None, "detect": None, "threshold": None, "rounds": None, "served": "max-entropy",
     "seed": None, "no_choice": None, "price_levels": None, "attributes": None,
 }  # fmt: skip
 OWN = ("no_choice", "price_levels")
@@ -76,9 +76,9 @@ def check_history(settings: dict[str, Any], untimed: int, uneven: int, large: in
     problem = ""
     if live.timed and untimed:
         problem = f"{untimed:,} records of the market have no time: set the half-life or window in choices."
-    elif (live.window is not None or live.detect) and uneven:
+    elif (live.window is not None or (live.detect and not live.automatic)) and uneven:
         problem = f"{uneven:,} records of the market have counts that are not whole: set neither window nor detect."
-    elif live.detect and large:
+    elif live.detect and not live.automatic and large:
         problem = f"{large:,} records of the market have counts above {LARGEST_COUNT:,}: leave detect out."
     if problem:
         raise RefusedError(409, problem)

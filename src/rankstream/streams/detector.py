@@ -1,6 +1,5 @@
-"""A change detector: compares the published model with a fast-forgetting copy."""
+"""A change detector: compares what all choices since the last change predict with what the latest ones predict."""
 
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -10,20 +9,19 @@ from numpy.typing import ArrayLike
 
 from rankstream._core.arguments import whole_numbers
 from rankstream._core.types import Codes, Label, Vec
-from rankstream.certificate import Certificate
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.decay import DecayingCounts
-from rankstream.models.rankings import RankingModel
-from rankstream.solver.loop import Solver, make_solver
-from rankstream.solver.runs import Run
-from rankstream.streams.files.checkpoint import Checkpoint, explained, read_runs, write
-from rankstream.streams.files.packing import Packed, pack
 from rankstream.streams.live_settings import DetectorSettings
-from rankstream.streams.pace import StreamPace
-from rankstream.streams.runs.endless import advance, endless
 
 __all__ = ["Alarm", "ChangeDetector", "DetectorSettings"]
+
+# chosen with benchmarks/drift.py: with 30 instead of 100, streams whose offers change have false alarms
+LOGIT_CHOICES = 100.0  # that the logit counts for in every offer, beside the choices themselves
+LOGIT_STEPS = 3  # of the fixed point; with 4, alarms are the same
+IMAGINARY_CHOICES = 0.5  # of every item, so that no choice is impossible
+COORDINATES_PER_CHOICE = 20  # of a block: the work for a choice does not grow with the market
+ROUNDING = 2.0**-20  # of counts that restart: what is added and taken off later is exact, in any order
 
 
 @dataclass(frozen=True)
@@ -40,21 +38,23 @@ class Alarm:
 
 
 class ChangeDetector:
-    """A model of all choices since the market last changed, which detects the next change itself.
+    """Counts of all choices since tastes last changed, which detect the next change themselves.
 
-    A second copy of the model forgets fast. Both predict each choice before they learn from it. The logarithm of the
-    ratio of the two predictions is added to the evidence, which never falls below 0 (a CUSUM). Once the evidence passes
-    the threshold, the detector raises an alarm, and the published model and its counts restart from the copy's. The
-    copy then still contains choices from before the change, so it may replace the published model again. Evidence that
-    begins to grow within a half-life of such a restart belongs to the same change and raises no further alarm.
+    A copy of the counts forgets fast. Shares are predicted from both in the same way: those of each offer,
+    shrunk towards a logit. Every choice is scored before it is learned. The logarithm of the ratio of the two
+    predictions is added to the evidence, which never falls below 0 (a CUSUM). Once the evidence passes the threshold,
+    the detector raises an alarm, and ``counts`` restart from the copy. The copy then still contains choices from before
+    the change, so it may replace the counts again. Evidence that begins to grow within a half-life of such a restart
+    belongs to the same change and raises no further alarm.
 
-    The ratios are likelihood ratios, so Lorden's bound on false alarms holds for choices that come from the published
-    model. They never do exactly: count false alarms on your own quiet data, as ``benchmarks/drift.py`` does on
-    simulated markets. If offers are not known beforehand, use ``Live(detect=True)``, which has a detector inside.
+    Where tastes stay the same, the copy predicts worse, because it has fewer choices. Both logits are fitted to the
+    offers of the copy, as often as they were made lately, so other offers alone are no change. The ratios are
+    likelihood ratios, and Lorden's bound on false alarms holds for choices that follow the first prediction. They never
+    do exactly: count false alarms on your own quiet data, as ``benchmarks/drift.py`` does on simulated markets.
 
     ``alarms`` are the changes so far, ``records`` the number of choices, ``statistic`` the evidence now, ``since`` the
-    choice after which it is above 0, ``restarted`` the last choice at which the published model restarted (or None),
-    and ``counts`` the choices that the published model learns from.
+    choice after which it is above 0, and ``restarted`` the last choice at which the counts restarted (or None).
+    ``stopped`` is the choice from which on nothing is looked for (or None), and ``recent`` the copy of the counts.
 
     Parameters
     ----------
@@ -77,31 +77,14 @@ class ChangeDetector:
 
     def __init__(self, assortments: Assortments, settings: DetectorSettings | None = None, **changes: Any) -> None:
         self.settings = replace(settings or DetectorSettings(), **changes)
-        self.pace = StreamPace(copies=2)
-        recent = DecayingCounts(assortments, self.settings.half_life)
-        published, fast = (endless(self._solver(assortments)) for _ in range(2))
-        self._begin(published, fast, ChoiceCounts(assortments), recent)
-
-    def _begin(self, published: Run, fast: Run, counts: ChoiceCounts, recent: ChoiceCounts) -> None:
-        """Set up both models and their counts, before the first choice."""
-        self.published, self.fast, self.counts, self._recent = published, fast, counts, recent
         self.records, self.statistic, self.since, self.halfway = 0, 0.0, 0, 0
         self.alarms: list[Alarm] = []
         self.restarted: int | None = None
+        self.stopped: int | None = None
         self._pending: list[int] = []
-        self._compare()
-
-    def _solver(self, assortments: Assortments) -> Solver:
-        """Create a solver whose horizon is twice the memory, so that its steps suit the rounds that count."""
-        settings = self.settings
-        oracle = self.pace.first_oracle(assortments, settings.seed, settings.block)
-        horizon = 2 * settings.memory
-        return make_solver(assortments, settings.distance, settings.learner, oracle, "random", horizon, settings.seed)
-
-    @property
-    def block(self) -> int:
-        """Number of choices that both models learn at a time: in a large market, more than in the settings."""
-        return self.pace.block(self.published, self.settings.block)
+        self.counts = ChoiceCounts(assortments)
+        self.recent: ChoiceCounts = DecayingCounts(assortments, self.settings.half_life)
+        self._log_ratio: Vec = np.zeros(assortments.n_coordinates)
 
     @property
     def assortments(self) -> Assortments:
@@ -109,20 +92,9 @@ class ChangeDetector:
         return self.counts.assortments
 
     @property
-    def model(self) -> RankingModel:
-        """The published model."""
-        return self._begun.solver.model(self.published.state)
-
-    @property
-    def certificate(self) -> Certificate:
-        """The certificate of the model, at its counts."""
-        return self._begun.solver.certificate(self.published.state, self.counts)
-
-    @property
-    def _begun(self) -> Run:
-        if not self.published.state.round:
-            raise ValueError(f"There is no model before the first {self.settings.block} choices: observe more.")
-        return self.published
+    def block(self) -> int:
+        """Number of choices that the copy learns at a time: in a large market, more than in the settings."""
+        return max(self.settings.block, self.assortments.n_coordinates // COORDINATES_PER_CHOICE)
 
     def observe(self, offered: Any, chosen: Any) -> list[Alarm]:
         """Count one record, or many in their order, and return the alarms they raised."""
@@ -136,6 +108,7 @@ class ChangeDetector:
         before = len(self.alarms)
         while where.size:
             used = self._score(where[: max(1, self.block - len(self._pending))])
+            self.counts.observe_coordinates(where[:used])
             self._pending.extend(where[:used].tolist())
             where = where[used:]
             passed = self.statistic > self.settings.threshold
@@ -145,26 +118,24 @@ class ChangeDetector:
                 self._restart()
         return self.alarms[before:]
 
+    def stop(self, coordinates: Codes, amounts: ArrayLike) -> None:
+        """Count choices with amounts, from which on no change is looked for: their order is unknown."""
+        self.counts.observe_coordinates(coordinates, amounts)
+        self.stopped = self.records if self.stopped is None else self.stopped
+        self.records += round(float(np.sum(amounts)))
+
     def extend(self, offers: Iterable[Iterable[Label]]) -> None:
-        """Add new offers, and with them items, to both models.
-
-        Beyond a million coordinates, other offers are dropped, and coordinates are renumbered.
-        """
-        tuples = [tuple(offer) for offer in offers]
-        self._make_room(sum(len(offer) for offer in tuples if self.assortments.number(offer) is None))
-        new = [offer for offer in tuples if self.assortments.number(offer) is None]
+        """Add new offers, and with them items."""
+        new = [offer for offer in map(tuple, offers) if self.assortments.number(offer) is None]
         if new:
-            self.counts, self._recent = self.counts.extend(new), self._recent.extend(new)
-            self.pace.keep_up((self.published, self.fast), self.assortments)
-            self._compare()
+            self.counts, self.recent = self.counts.extend(new), self.recent.extend(new)
+            self._log_ratio = np.pad(self._log_ratio, (0, self.assortments.n_coordinates - self._log_ratio.size))
 
-    def _make_room(self, more: int) -> None:
-        """Drop offers if ``more`` coordinates would be too many; learn from pending choices first."""
-        if self.pace.is_crowded(self.assortments, more):
-            if self._pending:
-                self._learn()
-            counts = self.pace.make_room((self.published, self.fast), (self.counts, self._recent))
-            self.counts, self._recent = counts
+    def drop(self, choose: Any) -> None:
+        """Replace both counts by what ``choose`` makes of them, with fewer offers; coordinates are renumbered."""
+        self._learn()
+        self.counts, self.recent = choose((self.counts, self.recent))
+        self._compare()
 
     def _score(self, where: Codes) -> int:
         """Add up the evidence of these records until it passes the threshold; return how many were used.
@@ -185,85 +156,71 @@ class ChangeDetector:
         return used
 
     def _learn(self) -> None:
-        runs, counted = (self.published, self.fast), (self.counts, self._recent)
-        for counts in counted:
-            counts.observe_coordinates(self._pending)
-        self.pace.choices += len(self._pending)
+        self.recent.observe_coordinates(self._pending)
         self._pending = []
-        self.pace.keep_up(runs, self.assortments)
-        for run, counts in zip(runs, counted, strict=True):
-            advance(run, counts, self.settings.memory, self.settings.rounds)
         self._compare()
 
     def _restart(self) -> None:
-        """Publish the copy with its weights of the offers and its counts; each run keeps its own oracle."""
+        """Replace the counts by the copy."""
         if self.restarted is None or self.since > self.restarted + self.settings.half_life:
             since = max(self.since, 2 * self.halfway - self.records)
             self.alarms.append(Alarm(self.records, since, self.statistic))
         self.restarted = self.records
-        self.counts = ChoiceCounts(self.assortments, self._recent.tallies)
-        solver = replace(self.fast.solver, oracle=self.published.solver.oracle)
-        self.published = endless(solver, self.fast.state.copy())
         self.statistic, self.since = 0.0, self.records
+        self.counts = ChoiceCounts(self.assortments, np.rint(self.recent.tallies / ROUNDING) * ROUNDING)
         self._compare()
 
     def _compare(self) -> None:
-        """Compute the log ratio of both models' probabilities; 0 on offers without choices."""
-        offers, epsilon = self.assortments, self.settings.epsilon
-        published, fast = (_log_probabilities(run, offers, epsilon) for run in (self.published, self.fast))
-        known = self.counts.totals[offers.owner] > 0.0
-        self._log_ratio: Vec = np.where(known, fast - published, 0.0)
+        """Compute the log ratio of the copy's prediction to that of all choices; 0 on offers without choices.
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, from which ``load`` resumes exactly."""
-        write(path, *self.packed())
+        Both logits are fitted to the copy's number of choices from each offer, with the shares of either, by the
+        fixed point of the likelihood equations: an item's attraction grows by its choices over those expected. Choices
+        that are pending count in neither, so a detector that is read from a file goes on as it would have.
+        """
+        offers, starts = self.assortments, self.assortments.indptr[:-1]
+        made = self.recent.totals[offers.owner]
+        learned = self.counts.tallies - np.bincount(self._pending, minlength=made.size)
+        totals = np.add.reduceat(learned, starts)[offers.owner]
 
-    def packed(self) -> tuple[list[Packed], dict[str, Any]]:
-        """Return everything in the form that ``checkpoint.write`` takes."""
-        more = {
-            "detector": asdict(self.settings),
-            "alarms": [asdict(alarm) for alarm in self.alarms],
-            "pending": self._pending,
-            "pace": asdict(self.pace),
-            **{name: getattr(self, name) for name in ("records", "statistic", "since", "halfway", "restarted")},
-        }
-        pairs = ((self.published, self.counts), (self.fast, self._recent))
-        return [pack(run.solver, run.state, counts) for run, counts in pairs], more
+        def predict(tallies: Vec, totals: Vec) -> Vec:
+            lately = tallies * np.divide(made, totals, out=np.zeros(made.size), where=totals > 0.0)
+            chosen = np.bincount(offers.members, lately, offers.n_items) + IMAGINARY_CHOICES
+            expected, attraction = made, np.ones(offers.n_items)
+            for _ in range(LOGIT_STEPS):
+                offered = np.bincount(offers.members, expected, offers.n_items) + IMAGINARY_CHOICES
+                attraction = attraction * chosen / offered
+                logit = attraction[offers.members]
+                logit = logit / np.add.reduceat(logit, starts)[offers.owner]
+                expected = made * logit
+            shares: Vec = (tallies + LOGIT_CHOICES * logit) / (totals + LOGIT_CHOICES)
+            return shares
+
+        ratio = np.log(predict(self.recent.tallies, made) / predict(learned, totals))
+        self._log_ratio = np.where(totals > 0.0, ratio, 0.0)
+
+    def to_content(self) -> dict[str, Any]:
+        """Return all but the counts as JSON values."""
+        names = ("records", "statistic", "since", "halfway", "restarted", "stopped")
+        numbers = {name: getattr(self, name) for name in names}
+        return {"alarms": [asdict(alarm) for alarm in self.alarms], "pending": self._pending, **numbers}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "ChangeDetector":
-        """Read what ``save`` wrote."""
-        runs, more = read_runs(path)
-        if "detector" not in more or len(runs) != 2:
-            raise ValueError(f"{path} contains a run without a change detector: read it with checkpoint.load.")
-        with explained(path):
-            return cls.unpacked(runs, more)
-
-    @classmethod
-    def unpacked(cls, runs: list[Checkpoint], more: dict[str, Any]) -> "ChangeDetector":
-        """Restore a detector from what ``packed`` returned and ``checkpoint.read_runs`` read."""
-        published, fast = runs
-        if published.counts is None or fast.counts is None:
+    def from_content(
+        cls,
+        content: dict[str, Any],
+        settings: DetectorSettings,
+        counts: ChoiceCounts | None,
+        recent: ChoiceCounts | None,
+    ) -> "ChangeDetector":
+        """Restore a detector from its content and both counts, as this version or an earlier one saved them."""
+        if counts is None or recent is None:
             raise ValueError("a change detector without its counts")
-        detector = cls.__new__(cls)
-        detector.settings = DetectorSettings(**more["detector"])
-        detector.pace = StreamPace.from_content(more.get("pace"), 2, more["records"])
-        runs_on = endless(published.solver, published.state), endless(fast.solver, fast.state)
-        detector._begin(*runs_on, published.counts, fast.counts)
-        detector.alarms = [Alarm(**alarm) for alarm in more["alarms"]]
+        detector = cls(counts.assortments, settings)
+        detector.alarms = [Alarm(**alarm) for alarm in content["alarms"]]
         last = detector.alarms[-1].record if detector.alarms else None  # for files of earlier versions
-        detector.restarted, detector._pending = more.get("restarted", last), more["pending"]
-        detector.records, detector.statistic, detector.since = (more[n] for n in ("records", "statistic", "since"))
-        detector.halfway = more.get("halfway", detector.since)
+        detector.restarted, detector.stopped = content.get("restarted", last), content.get("stopped")
+        detector.records, detector.statistic, detector.since = (content[n] for n in ("records", "statistic", "since"))
+        detector.halfway, detector._pending = content.get("halfway", detector.since), content["pending"]
+        detector.counts, detector.recent = counts, recent
         detector._compare()
         return detector
-
-
-def _log_probabilities(run: Run, offers: Assortments, epsilon: float) -> Vec:
-    """Return the log of every choice probability, mixed with ``epsilon`` of the uniform choice.
-
-    Before the first round it is the uniform choice alone.
-    """
-    uniform = (1.0 / np.diff(offers.indptr))[offers.owner]
-    shares = run.state.sums.mean_vertex if run.state.round else uniform
-    return np.log((1.0 - epsilon) * shares + epsilon * uniform)

@@ -11,9 +11,9 @@ import numpy as np
 
 from rankstream import distances, learners
 from rankstream._core.threads import locked
-from rankstream._core.types import Label
+from rankstream._core.types import Codes, Label, Vec
 from rankstream.certificate import Certificate
-from rankstream.data.assortments import as_offer
+from rankstream.data.assortments import Assortments, as_offer
 from rankstream.data.attributes import Attributes, Rows
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.decay import ForgettingCounts, make_counts, reach_text
@@ -34,6 +34,8 @@ from rankstream.streams.record import Record, can_wait, check_record
 from rankstream.streams.runs.endless import advance, endless
 
 MEMORY_ROUNDS = 1000.0  # that the earlier rounds weigh at most; benchmarks/streams.py times streams with it
+RESTART_ROUNDS = 100  # at least, after a change of tastes, of which the sparse model starts anew
+ONE_OFFER = Assortments([("an item", "another")])
 OWN = ("live", "watched", "dense", "waiting", "pace", "prices")  # keys of a file besides the user's notes
 __all__ = ["Live", "Record"]
 
@@ -49,9 +51,9 @@ class Live:
     is ``model`` before 50 choices, right after new items, and with more than 400 offers or 64 items. A market that
     keeps growing gets less work for each choice, and ``remark`` says so (``StreamPace``).
 
-    Every choice counts forever, unless there is a half-life, a window or a change detector. With a detector, the model
-    is based on all choices since the last change. It learns in blocks, so some choices wait: the model depends on the
-    records and their order, not on the batches.
+    Without a half-life or a window, a change detector looks for changes, and the model is based on all choices since
+    the last one. Alarms and counts depend on the records and their order, not on the batches. A record with another
+    count than 1 stops the detector, unless ``detect`` is set: in which order its choices came is unknown.
 
     Several threads may share one: ``observe``, ``save``, ``model``, ``sparse`` and ``certificate`` wait for each other.
     Hold ``lock`` to read several of them at one moment, or ``counts``, ``run`` and ``detector``, which change in place.
@@ -63,12 +65,13 @@ class Live:
         is that of the detector's copy, in choices (default: 500).
     window : int, timedelta or str, optional
         Use only the latest N choices, or those of the last 7d. Not with ``detect``.
-    detect : bool or DetectorSettings
-        Whether to look for changes, and how. Other arguments replace those of the settings.
+    detect : bool or DetectorSettings, optional
+        Whether to look for changes, and how. Other arguments replace those of the settings. By default, changes are
+        looked for where nothing fades. With True, records that are not whole choices are refused.
     threshold : float, optional
-        With ``detect``, the lead in log-likelihood that raises an alarm (default: 15).
+        The lead in log-likelihood that raises an alarm (default: 15).
     rounds : int, optional
-        Solver rounds for each batch (default: 20); with ``detect`` for each block of 50 choices (default: 50).
+        Solver rounds for each batch (default: 20).
     seed : int, optional
         Seed for ties between rankings and random starts (default: 0).
     publish : "max-entropy" or "sparse"
@@ -87,10 +90,10 @@ class Live:
     >>> live.observe([Record(("pie", "cake"), "cake")])
     >>> round(live.model.predict(("tea", "pie"))["tea"], 1), live.records, live.certificate.gap < 0.1
     (0.8, 3, True)
-    >>> watched = Live(detect=True)
-    >>> watched.observe(Record(("tea", "pie"), "tea", 60))
-    >>> watched.counts.observations, watched.waiting, watched.alarms
-    (50, 10, [])
+    >>> watched = Live()
+    >>> watched.observe([Record(("tea", "pie"), "tea")] * 400 + [Record(("tea", "pie"), "pie")] * 100)
+    >>> watched.alarms[0].record, watched.alarms[0].since, watched.counts.observations < 400
+    (469, 403, True)
     >>> priced = Live(prices={"tea": [3, 4]})
     >>> priced.observe([Record({"tea": 3, "no": None}, "tea", 2), Record({"tea": 4, "no": None}, "no")])
     >>> priced.counts.assortments.order, priced.counts.assortments.offers[1]
@@ -102,7 +105,7 @@ class Live:
         *,
         half_life: Reach | None = None,
         window: Reach | None = None,
-        detect: bool | DetectorSettings = False,
+        detect: bool | DetectorSettings | None = None,
         threshold: float | None = None,
         rounds: int | None = None,
         seed: int | None = None,
@@ -126,7 +129,7 @@ class Live:
         self.notes: dict[str, Any] = {}
         self._pace, self.proof = StreamPace(), StreamProof()
         self.effort = 1.0  # share of the rounds to play when the learner must catch up; not saved
-        self._waiting: list[Any] = []  # pairs of an offer and a choice with a detector, records without
+        self._waiting: list[Record] = []
         self.lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -150,7 +153,7 @@ class Live:
         for number, record in enumerate(records):
             try:
                 records[number] = self.at_levels(record)
-                check_record(records[number], self.timed, self.detect)
+                check_record(records[number], self.timed, self.detect and not self.rules.automatic)
             except ValueError as error:
                 raise ValueError(f"Record {number} of the batch is wrong: {error}.") from None
         offers: Any = [record.offered for record in records]
@@ -158,9 +161,7 @@ class Live:
             offers = dict.fromkeys(offers)
         for offer in offers:
             as_offer("An offer", offer)
-        if self.settings is not None:
-            self._score(records, self.settings)
-        elif records:
+        if records:
             self._count_or_wait(records)
         self.records += len(records)
 
@@ -189,26 +190,62 @@ class Live:
 
     def _count(self, batch: Sequence[Record]) -> None:
         offered_sets = {frozenset(record.offered): tuple(record.offered) for record in batch}
-        if self.counts is None:
-            counts = make_counts(self._levels.assortments(offered_sets.values()), self.half_life, self.window)
-        else:
-            new = [offer for items, offer in offered_sets.items() if self.counts.assortments.number(items) is None]
-            counts = self.counts.extend(new) if new else self.counts
         offered, chosen, amounts, times = zip(*batch, strict=True)
-        where = counts.coordinates(list(offered), list(chosen))
-        if isinstance(counts, ForgettingCounts) and self.timed:
+        if self.settings is not None:  # its counts grow in place, so a wrong amount is refused before
+            ChoiceCounts(ONE_OFFER).observe_coordinates(np.zeros(len(batch), dtype=np.int64), amounts)
+        counts = self._with_offers(offered_sets)
+        where, before = counts.coordinates(list(offered), list(chosen)), self.restarted
+        if self.detector is not None:
+            counts = self._score(self.detector, where, np.array(amounts))
+        elif isinstance(counts, ForgettingCounts) and self.timed:
             counts.observe_coordinates(where, amounts, np.array(times, dtype=np.float64))
         else:
             counts.observe_coordinates(where, amounts)
+        self.counts = counts
         self._pace.choices += len(batch)
         offers = counts.assortments
         if self.run is None:
             oracle = self._pace.first_oracle(offers, self.seed, len(batch))
             self.run = endless(Solver(offers, distances.L2(offers), learners.DualAveraging(), oracle))
         self._pace.keep_up([self.run], offers)
-        self.counts = self._pace.make_room([self.run], [counts])[0] if self._pace.is_crowded(offers) else counts
-        advance(self.run, self.counts, MEMORY_ROUNDS, max(1, round(self.effort * self.rounds)))
-        self._serve(float(sum(amounts)))
+        if self._pace.is_crowded(offers):
+            self._make_room(self.run, counts)
+        rounds = max(1, round(self.effort * self.rounds))
+        if changed := self.restarted != before:  # old rankings must not outweigh those of the new tastes
+            self.run.state.forget(self.run.solver.learner.round_weight(self.run.state.round + 1))
+            rounds = max(rounds, RESTART_ROUNDS)
+        advance(self.run, self.counts, MEMORY_ROUNDS, rounds)
+        self._serve(float(sum(amounts)), changed)
+
+    def _with_offers(self, offered: Mapping[frozenset[Label], tuple[Label, ...]]) -> ChoiceCounts:
+        """Return the counts with these offers; those of a detector grow in place."""
+        if self.counts is None:
+            offers = self._levels.assortments(offered.values())
+            if self.settings is not None:
+                self.detector = ChangeDetector(offers, self.settings)
+                return self.detector.counts
+            return make_counts(offers, self.half_life, self.window)
+        new = [offer for items, offer in offered.items() if self.counts.assortments.number(items) is None]
+        if self.detector is not None:
+            self.detector.extend(new)
+            return self.detector.counts
+        return self.counts.extend(new) if new else self.counts
+
+    def _score(self, detector: ChangeDetector, where: Codes, amounts: Vec) -> ChoiceCounts:
+        """Pass choices to the detector; return its counts."""
+        is_single = bool(np.all(amounts == 1.0))
+        if self.rules.automatic and (detector.stopped is not None or not is_single):
+            detector.stop(where, amounts)
+        else:
+            detector.observe_coordinates(where if is_single else np.repeat(where, amounts.astype(np.int64)))
+        return detector.counts
+
+    def _make_room(self, run: Run, counts: ChoiceCounts) -> None:
+        if self.detector is None:
+            self.counts = self._pace.make_room([run], [counts])[0]
+        else:
+            self.detector.drop(lambda both: self._pace.make_room([run], both))
+            self.counts = self.detector.counts
 
     def _serve(self, arrived: float, changed: bool = False) -> None:
         """Update the maximum-entropy model, unless the market is too large for it."""
@@ -217,24 +254,7 @@ class Live:
             if may_serve(self.run, self.counts, self.dense):
                 self.dense.follow(self.counts, 0.0, changed)
 
-    def _score(self, batch: Sequence[Record], settings: DetectorSettings) -> None:
-        """Pass choices to the detector block by block."""
-        for record in batch:
-            self._waiting += [(tuple(record.offered), record.chosen)] * int(record.times)
-            while len(self._waiting) >= (block := settings.block if self.detector is None else self.detector.block):
-                offered, chosen = zip(*self._waiting[:block], strict=True)
-                del self._waiting[:block]
-                offers = {frozenset(offer): offer for offer in offered}.values()
-                if self.detector is None:
-                    self.detector = ChangeDetector(self._levels.assortments(offers), settings)
-                else:
-                    self.detector.extend(offers)
-                before = self.detector.restarted
-                self.detector.observe(offered, list(chosen))
-                self.run, self.counts = self.detector.published, self.detector.counts
-                self._serve(block, self.detector.restarted != before)
-
-    waiting = property(lambda self: len(self._waiting), doc="Number of choices that wait for their block to be full.")
+    waiting = property(lambda self: len(self._waiting), doc="Number of records that wait for their block to be full.")
 
     @property
     def alarms(self) -> list[Alarm]:
@@ -249,7 +269,7 @@ class Live:
     @property
     def remark(self) -> str:
         """How the size of the market limits the model; empty if it does not."""
-        return (self._pace if self.detector is None else self.detector.pace).remark(self.run)
+        return self._pace.remark(self.run)
 
     @property
     def ready(self) -> bool:
@@ -296,24 +316,24 @@ class Live:
 
     def _begun(self) -> tuple[Run, ChoiceCounts]:
         if self.run is None or self.counts is None or not self.ready:
-            first = "choice" if self.settings is None else f"{self.settings.block} choices"
-            raise ValueError(f"There is no model before the first {first}: observe more choices.")
+            raise ValueError("There is no model before the first choice: observe more choices.")
         return self.run, self.counts
 
     @locked
     def save(self, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
         """Write everything to one file, atomically, with your own JSON ``notes``."""
         self.notes = self.notes if notes is None else notes
-        own: dict[str, Any]
+        runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
+        settings = {name: getattr(self, name) for name in ("rounds", "seed", "records")} | {"served": self.publish}
+        if self.settings is None:
+            settings |= {"half_life": reach_text(self.half_life), "window": reach_text(self.window)}
+        own = {"live": settings, "waiting": self._waiting, "pace": asdict(self._pace)}
         if self.settings is not None:
-            runs, packed = ([], None) if self.detector is None else self.detector.packed()
-            settings = {**asdict(self.settings), "records": self.records}
-            own = {"watched": {"settings": settings, "waiting": self._waiting, "found": packed, "served": self.publish}}
-        else:
-            runs = [] if self.run is None else [pack(self.run.solver, self.run.state, self.counts)]
-            settings = {name: getattr(self, name) for name in ("rounds", "seed", "records")} | {"served": self.publish}
-            own = {"live": settings | {"half_life": reach_text(self.half_life), "window": reach_text(self.window)}}
-            own |= {"waiting": self._waiting, "pace": asdict(self._pace)}
+            found = None
+            if self.run is not None and self.detector is not None:
+                runs.append(pack(self.run.solver, self.run.solver.init(), self.detector.recent))
+                found = self.detector.to_content()
+            own["watched"] = {"settings": asdict(self.settings), "automatic": self.rules.automatic, "found": found}
         if self.prices is not None:
             own["prices"] = self.prices.to_content()
         write(path, runs, {**self.notes, **own, "dense": self.dense.to_content()})
@@ -327,22 +347,30 @@ class Live:
             raise ValueError(f"{path} is another kind of checkpoint: use one written by 'rankstream stream'.")
         with explained(path):
             levels = None if prices is None else PriceLevels.from_content(prices)
-            settings = plain if isinstance(plain, dict) else watched["settings"]
-            records = settings.pop("records")
-            if isinstance(plain, dict):
-                # files of the earliest versions lack "served"
-                live = cls(publish=plain.pop("served", "sparse"), prices=levels, **plain)
-                for solver, state, counts in runs:
-                    live.run, live.counts = endless(solver, state), counts
-                live._pace = StreamPace.from_content(pace, 1, records)
-                live._waiting = [Record(tuple(offered), *rest) for offered, *rest in waiting or ()]
-            else:
-                detect, publish = DetectorSettings(**settings), watched.get("served", "sparse")
-                live = cls(detect=detect, publish=publish, prices=levels)
-                live._waiting = [(tuple(offered), chosen) for offered, chosen in watched["waiting"]]
+            detector: DetectorSettings | None = None
+            if isinstance(watched, dict):
+                old = watched["settings"]
+                detector = DetectorSettings(**{name: old[name] for name in asdict(DetectorSettings()) if name in old})
+                if not isinstance(plain, dict):  # before 0.4
+                    plain = {name: old[name] for name in ("rounds", "seed", "records") if name in old}
+                    plain["served"] = watched.get("served", "sparse")
+                    waiting = [[*pair, 1.0, None] for pair in watched["waiting"]]
+                    if watched["found"] is not None and runs[0].counts is not None:
+                        pace = watched["found"].get("pace")
+                        runs[0].counts.observe_coordinates(watched["found"]["pending"])  # which counted later then
+            records = plain.pop("records")
+            # files of the earliest versions lack "served"
+            detect = None if detector is not None and watched.get("automatic") else detector or False
+            live = cls(publish=plain.pop("served", "sparse"), prices=levels, detect=detect, **plain)
+            if runs:
+                live.run, live.counts = endless(runs[0].solver, runs[0].state), runs[0].counts
+            live._pace = StreamPace.from_content(pace, records)
+            live._waiting = [Record(tuple(offered), *rest) for offered, *rest in waiting or ()]
+            if detector is not None:
+                live.settings, live.threshold = detector, detector.threshold
                 if watched["found"] is not None:
-                    live.detector = ChangeDetector.unpacked(runs, watched["found"])
-                    live.run, live.counts = live.detector.published, live.detector.counts
+                    counts = [run.counts for run in runs]
+                    live.detector = ChangeDetector.from_content(watched["found"], detector, *counts)
             live.records, live.notes = records, notes
             if dense is not None:
                 live.dense = EntropyFollower.from_content(dense, live.seed)

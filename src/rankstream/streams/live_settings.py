@@ -27,47 +27,30 @@ class DetectorSettings:
     ----------
     half_life : float
         Number of choices after which one counts half in the fast-forgetting copy. A shorter one reacts faster, but
-        misses small changes: with n coordinates of m offers the noise of the copy costs (n - m) / (5.8 * half_life)
-        in log-likelihood per choice. Changes that cost the published model less are noticed late or never.
+        misses small changes, because the copy is noisier.
     threshold : float
-        Lead in log-likelihood that raises an alarm. If every choice came from the published model, there would be at
-        least e^threshold choices on average before a false alarm.
-    epsilon : float
-        Share of the uniform choice in both models' scores, so that no choice is impossible.
+        Lead in log-likelihood that raises an alarm. If every choice followed the prediction from all choices, there
+        would be at least e^threshold choices on average before a false alarm.
     block : int
-        Number of choices after which both models learn.
-    rounds : int
-        Solver rounds for each block.
-    memory : int
-        Maximum weight of all earlier rounds together, in rounds.
-    distance, learner : str
-        Names. Offers are weighted by their observations with "l1" or "l2", and "mirror-descent" or "dual-averaging".
-    seed : int
-        Seed for ties between rankings.
+        Number of choices after which the copy learns.
     """
 
     half_life: float = 500.0
     threshold: float = 15.0
-    epsilon: float = 1e-3
     block: int = 50
-    rounds: int = 50
-    memory: int = 100
-    distance: str = "l2"
-    learner: str = "mirror-descent"
-    seed: int = 0
 
     def __post_init__(self) -> None:
         number_between("half_life", self.half_life, 1e-300)
         number_between("threshold", self.threshold, 0.0)
-        if not 0.0 < number_between("epsilon", self.epsilon, 0.0, 1.0) < 1.0:
-            raise ValueError(f"epsilon is {self.epsilon}: it must lie strictly between 0 and 1.")
-        for name in ("block", "rounds", "memory"):
-            whole_number(name, getattr(self, name), least=1)
+        whole_number("block", self.block, least=1)
 
 
 @dataclass(frozen=True)
 class LiveSettings:
-    """Checked settings of ``Live``, with the same attributes; they can check records without a model."""
+    """Checked settings of ``Live``, with the same attributes; they can check records without a model.
+
+    ``automatic`` says that nobody asked for the detector: a record that is not one choice stops it, and is no error.
+    """
 
     half_life: float | timedelta | None
     window: float | timedelta | None
@@ -77,6 +60,7 @@ class LiveSettings:
     publish: str
     levels: RecordLevels
     attributes: Attributes | None = None
+    automatic: bool = False
 
     @classmethod
     def of(
@@ -84,7 +68,7 @@ class LiveSettings:
         *,
         half_life: Reach | None = None,
         window: Reach | None = None,
-        detect: bool | DetectorSettings = False,
+        detect: bool | DetectorSettings | None = None,
         threshold: float | None = None,
         rounds: int | None = None,
         seed: int | None = None,
@@ -95,7 +79,9 @@ class LiveSettings:
         """Check the arguments of ``Live`` and return them as settings.
 
         >>> LiveSettings.of(half_life="7d").timed, LiveSettings.of(detect=True, threshold=8).rounds
-        (True, 50)
+        (True, 20)
+        >>> LiveSettings.of().detect, LiveSettings.of(window=9).detect
+        (True, False)
         """
         if publish not in PUBLISHED_KINDS:
             raise ValueError(f"publish is {publish!r}: choose 'max-entropy' or 'sparse'.")
@@ -103,23 +89,25 @@ class LiveSettings:
         levels, table = RecordLevels(prices), None if attributes is None else read_attributes(attributes)
         if table is not None and prices is not None:
             raise ValueError("Attributes do not work with prices yet: set one of them.")
-        if detect:
-            if window is not None:
+        rounds = whole_number("rounds", ROUNDS_PER_BATCH if rounds is None else rounds, least=1)
+        seed = whole_number("seed", 0 if seed is None else seed)
+        automatic = detect is None
+        if detect or (automatic and half is None and span is None):
+            if span is not None:
                 raise ValueError("With a change detector the counts restart when the market changes: leave out window.")
             if isinstance(half, timedelta):
                 raise ValueError("With a change detector the half-life is in choices: give a number.")
-            arguments = {"half_life": half, "threshold": threshold, "rounds": rounds, "seed": seed}
-            changes: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
-            detector = replace(DetectorSettings() if detect is True else detect, **changes)
-            return cls(detector.half_life, None, detector, detector.rounds, detector.seed, publish, levels, table)
+            changes: dict[str, Any] = {"half_life": half, "threshold": threshold}
+            changes = {name: value for name, value in changes.items() if value is not None}
+            detector = replace(detect if isinstance(detect, DetectorSettings) else DetectorSettings(), **changes)
+            half = None if automatic else detector.half_life
+            return cls(half, None, detector, rounds, seed, publish, levels, table, automatic)
         if threshold is not None:
             raise ValueError("threshold is for a change detector: set detect as well, or leave it out.")
         if half is not None and span is not None:
             raise ValueError("half_life and window cannot be combined: set one of them.")
         if isinstance(span, int | float):
             span = whole_number("window", int(span) if span % 1 == 0 else span, least=1)
-        rounds = whole_number("rounds", ROUNDS_PER_BATCH if rounds is None else rounds, least=1)
-        seed = whole_number("seed", 0 if seed is None else seed)
         return cls(half, span, None, rounds, seed, publish, levels, table)
 
     @property
@@ -171,7 +159,7 @@ class RecordRules:
 
     def check_amount(self, record: Record) -> None:
         """Refuse a count or a time that does not suit the settings; prices are not checked."""
-        check_record(record, self.settings.timed, self.settings.detect)
+        check_record(record, self.settings.timed, self.settings.detect and not self.settings.automatic)
         if self.settings.timed and record.time is not None and record.time > time.time() + MAX_SECONDS_AHEAD:
             raise ValueError(
                 f"its time {record.time:.12g} is more than a day ahead of the clock: give seconds since 1970, not "

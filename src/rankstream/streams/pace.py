@@ -40,7 +40,6 @@ class StreamPace:
     True
     """
 
-    copies: int = 1
     choices: int = 0
     built: int = 0
     left: int = 0
@@ -73,9 +72,9 @@ class StreamPace:
                 run.solver = replace(run.solver, oracle=program)
         self.built = self.choices if fully else self.built
 
-    def is_crowded(self, offers: Assortments, more: int = 0) -> bool:
-        """Whether there are too many coordinates, with ``more`` to come."""
-        return offers.n_coordinates + more > MAX_COORDINATES
+    def is_crowded(self, offers: Assortments) -> bool:
+        """Whether there are too many coordinates."""
+        return offers.n_coordinates > MAX_COORDINATES
 
     def make_room(self, runs: Sequence[Run], counts: Sequence[ChoiceCounts]) -> list[ChoiceCounts]:
         """Drop offers from the runs and the counts; return the new counts."""
@@ -84,11 +83,11 @@ class StreamPace:
         self.left += gone
         return drop_offers(runs, counts, stay) if gone else list(counts)
 
-    def block(self, run: Run | None, least: int = 1) -> int:
+    def block(self, run: Run | None) -> int:
         """Return the number of choices to learn at a time."""
         if run is None or not is_quick(run):
-            return least
-        return max(least, -(-self.copies * run.solver.assortments.n_coordinates // COORDINATES_PER_CHOICE))
+            return 1
+        return max(1, -(-run.solver.assortments.n_coordinates // COORDINATES_PER_CHOICE))
 
     def remark(self, run: Run | None) -> str:
         """Explain how the market's size limits the model; empty if it does not."""
@@ -109,9 +108,11 @@ class StreamPace:
         return " ".join(sentences)
 
     @classmethod
-    def from_content(cls, content: Mapping[str, Any] | None, copies: int, choices: int) -> "StreamPace":
-        """Restore a pace from its fields; files of earlier versions have none, and all their choices count."""
-        return cls(copies, choices) if content is None else cls(**content)
+    def from_content(cls, content: Mapping[str, Any] | None, choices: int) -> "StreamPace":
+        """Restore a pace from its fields; files of earlier versions have others, or none, and all choices count."""
+        if content is None:
+            return cls(choices)
+        return cls(**{name: content[name] for name in ("choices", "built", "left")})
 
 
 def is_small(offers: Assortments) -> bool:

@@ -123,7 +123,11 @@ class SettingsBody(RequestBody):
     window: StrictStr | Finite | None = Field(
         None, description="Use only the latest N choices, or those of the last 7d."
     )
-    detect: bool | None = Field(None, description="Restart the model when a change of tastes is detected.")
+    detect: bool | None = Field(
+        None,
+        description="Restart the model when a change of tastes is detected. Null: without a half-life or window, while "
+        "every record is one choice.",
+    )
     threshold: Annotated[float, Field(ge=0, le=1e6)] | None = Field(
         None, description="Alarm when a model of recent choices fits better by this log-likelihood."
     )

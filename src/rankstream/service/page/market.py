@@ -77,7 +77,7 @@ class Pages:
             "kind": kind, "market": row.id, "digest": published.digest, "records": row.records,
             "alarms": facts["alarms"], "last": facts.get("last"), "facts": facts,
             "price_levels": row.settings.get("price_levels"),
-            "follows": any(row.settings.get(name) for name in ("half_life", "window", "detect")),
+            "follows": any(row.settings.get(name) for name in ("half_life", "window")) or facts.get("detects", False),
         }  # fmt: skip
         content: dict[str, Any] = await self.service.ask(self.service.slow, question)
         content |= {"position": facts["position"]}

@@ -307,11 +307,12 @@ def facts_of(learning: BackgroundLive) -> dict[str, Any]:
     certificate, counts = learning.certificate, learning.live.counts
     assert counts is not None
     alarms = [{"choice": alarm.record, "since": alarm.since} for alarm in learning.live.alarms]
+    detector = learning.live.detector
     return {
         "kind": learning.serves, "position": learning.known, "since": learning.known_since,
         "learned": learning.position, "offers": counts.assortments.n_offers, "items": learning.live.n_items,
         "choices": float(counts.totals.sum()), "distance": certificate.upper, "least": certificate.lower,
-        "gap": certificate.gap, "alarms": alarms,
+        "gap": certificate.gap, "alarms": alarms, "detects": detector is not None and detector.stopped is None,
     }  # fmt: skip
 
 

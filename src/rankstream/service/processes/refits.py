@@ -77,7 +77,7 @@ def _sizes(live: Live, counts: ChoiceCounts) -> Any:
         raise RefusedError(409, TOO_LARGE)
     if counts.forgets or (counts.tallies == np.floor(counts.tallies)).all():
         return None
-    if live.detector is None:
+    if live.detector is None or live.restarted is None or live.detector.stopped is not None:
         raise RefusedError(409, "none: this market has fractional counts, and intervals need whole choices")
     return counts.totals
 
