@@ -134,4 +134,4 @@ def test_compare_by_person_at_the_shell(tmp_path: Path) -> None:
     words = ("compare", str(tmp_path / "c.csv"), "--models", "mnl", "--holdout", "person")
     found = run(*words, "--columns", "person=who", cwd=tmp_path)
     assert "5 folds, persons held out, 360 choices" in found.stdout
-    assert "--columns person=..." in run(*words, cwd=tmp_path).stderr
+    assert "--columns person=YOUR_COLUMN" in run(*words, cwd=tmp_path).stderr

@@ -35,10 +35,10 @@ def compare(
 
     Options:
     models: Models to compare, separated by commas: the methods of 'fit', and variants of nearest: nearest-l1,
-        nearest-linf, frank-wolfe (default: all). See docs/how-to/choose-a-method.md.
+        nearest-linf, frank-wolfe (default: all). See choose-a-method.md in docs/how-to.
     folds: Number of cross-validation folds (default: 5, or the number of offers if that is less).
     holdout: What to leave out for the test: whole offers (assortments), single choices, all choices of a person
-        (person, which needs --columns person=...), or later times (time).
+        (person, which needs --columns person=YOUR_COLUMN), or later times (time).
     plot: Also save a chart of the differences (.png, .svg, .pdf or .jpg).
     """
     from rankstream._core.files import check_picture

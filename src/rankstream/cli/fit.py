@@ -64,7 +64,7 @@ def fit(
 
     Options:
     method: Estimation method. auto: by the size of the data; max-entropy: best for unseen offers; nearest: closest to
-        the data; mnl: one logit; latent-class: several. For the others, see docs/how-to/choose-a-method.md.
+        the data; mnl: one logit; latent-class: several. For the others, see choose-a-method.md in docs/how-to.
     out: Output file (default: model.json); with --by, output folder (default: models).
     budget: CPU seconds after which the best model so far is saved (default: no limit; for nearest and primal-dual 600,
         or 60 with very many items).

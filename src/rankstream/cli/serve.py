@@ -64,7 +64,7 @@ def run(
     keep: Delete records from the log this long after they arrived, once the model includes them, e.g. 30d.
     new_markets: Create a market when its first batch arrives.
     allow_host: Host name under which clients reach the server; repeat for several.
-    limit: Change a limit, such as offers=5000; repeat for several. docs/how-to/serve.md lists their names.
+    limit: Change a limit, such as offers=5000; repeat for several. serve.md in docs/how-to lists them.
     """
     try:
         from rankstream.service.run import run as run_service

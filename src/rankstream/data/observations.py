@@ -77,7 +77,7 @@ def _without_each(data: ChoiceCounts, dealt: Iterable[Vec]) -> list[Split]:
 
 def _by_person(data: ChoiceCounts, folds: int, generator: np.random.Generator) -> list[Split]:
     if data.persons is None:
-        raise ValueError("The holdout 'person' needs to know who chose: read the choices with columns='person=...'.")
+        raise ValueError("The holdout 'person' needs to know who chose: read them with columns='person=YOUR_COLUMN'.")
     if len(data.persons) < folds:
         raise ValueError(
             f"There are {folds} folds but only {len(data.persons)} groups of persons: ask for fewer folds."
