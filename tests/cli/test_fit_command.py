@@ -44,6 +44,14 @@ def test_from_file_to_answer(data: Path, tmp_path: Path) -> None:
         assert isinstance(load_model(out), rs.RankingModel)
 
 
+def test_a_second_no_purchase_option_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "choices.csv").write_text("offered,chosen,count\ntea;nothing,tea,30\ntea;nothing,nothing,20\n")
+    words = ("fit", tmp_path / "choices.csv", "-o", tmp_path / "model.json", "--method", "mnl", "--no-choice")
+    told = "Warning: 'left' is added to every offer, but the data have 'nothing' already."
+    assert told in call(*words, "left").output
+    assert "Warning" not in call(*words, "nothing").output
+
+
 def test_bad_records_stop_or_are_skipped_and_told(data: Path, tmp_path: Path) -> None:
     data.write_text(data.read_text() + "item 1;item 2,item 6,1\n")
     stopped = call("fit", data, "-o", tmp_path / "model.json")

@@ -116,6 +116,9 @@ def test_a_page_says_what_there_is_to_say(made: tuple[Path, Any]) -> None:
     assert "Intervals come from 3 bootstrap refits" in words
     assert page.texts["p"][0] == "1 January 2024 to 17 January 2024 · 400 choices"
     assert "today's offer earns" in words
+    assert re.search(r"Today's offer \(the most frequent, shown \d+ times; set yours with --present\): ", words)
+    assert re.search(r"half of the choices \(cut at 2024-01-0[89]T..:00; 'rankstream drift --at' compares other", words)
+    assert "An item is listed if it changed beyond what clearer changes (smaller p) explain." in words
     assert re.search(r"sells most: \d+\.\d % \[\d+\.\d, \d+\.\d\] of all customers", words)
     assert "is out of stock" in words
     assert f"Tastes changed: {HOSTILE[0]}" in words
@@ -283,6 +286,8 @@ def test_advice_names_the_gain_and_how_sure_it_is() -> None:
     assert gain == pytest.approx(decision["expected"] - decision["context"]["present_value"])
     assert f"the best offer earns {100 * decision['expected']:.4g} per 100 customers [" in " ".join(advice.sentences)
     assert "Today's offer: tea." in advice.sentences
+    usual = report(estimate(counts).model, counts, margins={"tea": 1.0, "pie": 4.0}).sections[0]
+    assert "Today's offer (the most frequent): tea, pie." in usual.sentences
 
 
 def test_a_report_has_intervals_however_small_its_budget() -> None:
