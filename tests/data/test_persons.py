@@ -119,7 +119,7 @@ def test_intervals_are_as_wide_as_the_choices_of_a_person_are_alike() -> None:
 
 def test_what_needs_persons_says_so(tmp_path: Path) -> None:
     table = records(20, 3, 0.3)
-    with pytest.raises(ValueError, match="needs to know who chose: read the choices with columns='person="):
+    with pytest.raises(ValueError, match="needs to know who chose: read them with columns='person="):
         compare(read_counts(table), ["mnl"], holdout="person")
     with pytest.raises(ValueError, match="There are 5 folds but only 1 groups of persons: ask for fewer folds"):
         compare(by_person(records(2, 3, 0.3)), ["mnl"], holdout="person")
