@@ -14,10 +14,10 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
+from time import monotonic  # tests replace that of the module
 
 import pytest
 
@@ -40,7 +40,7 @@ class Load:
         self.number, self.seconds, self.part = number, seconds, part
         self.processes: list[subprocess.Popen[bytes]] = []
         self.timers: list[Timer] = []
-        self.began = time.monotonic()
+        self.began = monotonic()
         self.terminal = os.dup(2)  # pytest captures standard error while a test runs
 
     @pytest.hookimpl(trylast=True)
@@ -53,7 +53,7 @@ class Load:
     def pytest_collection_finish(self) -> None:
         """Start them: importing every test beside them would take longer than the tests."""
         words = [sys.executable, "-c", BUSY, str(self.seconds + GRACE_SECONDS)]
-        self.began = time.monotonic()
+        self.began = monotonic()
         self.processes = [subprocess.Popen(words) for _ in range(self.number)]
         self.timers = [Timer(self.seconds, self.interrupt), Timer(self.seconds + GRACE_SECONDS, self.give_up)]
         for timer in self.timers:
@@ -64,7 +64,7 @@ class Load:
         """Say after every test how long it took, and how much of the time has passed."""
         if report.when != "call" or not report.passed:
             return None
-        passed = time.monotonic() - self.began
+        passed = monotonic() - self.began
         return "passed", ".", f"PASSED {report.duration:.0f} s, {passed:.0f} of {self.seconds:.0f} s"
 
     def interrupt(self) -> None:
