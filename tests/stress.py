@@ -15,6 +15,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from threading import Timer
 from time import monotonic  # tests replace that of the module
@@ -41,6 +43,7 @@ class Load:
         self.processes: list[subprocess.Popen[bytes]] = []
         self.timers: list[Timer] = []
         self.began = monotonic()
+        self.processes_of = import_module("start").processes_of  # of benchmarks/; loaded before anything hangs
         self.terminal = os.dup(2)  # pytest captures standard error while a test runs
 
     @pytest.hookimpl(trylast=True)
@@ -74,7 +77,10 @@ class Load:
         os.kill(os.getpid(), signal.SIGINT)
 
     def give_up(self) -> None:
-        """End what does not react; busy processes end when their parent does."""
+        """End what does not react, and all that it has started, such as servers and browsers."""
+        for process in self.processes_of(os.getpid()).keys() - {os.getpid()}:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
         os._exit(3)
 
     def pytest_sessionfinish(self) -> None:
@@ -100,7 +106,7 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, default=12.0, help="when tests that still run are ended")
     given, words = parser.parse_known_args()
     os.chdir(ROOT)
-    sys.path[0] = str(ROOT)  # the folders of tests have names of modules
+    sys.path[:1] = [str(ROOT), str(ROOT / "benchmarks")]  # not tests/, whose folders have names of modules
     words = words or ["-m", MARKS, *marked_files()]
     load = Load(given.busy, 60.0 * given.minutes, given.part)
     sys.exit(pytest.main(["--verbose", "--durations", "10", *words], plugins=[load]))
