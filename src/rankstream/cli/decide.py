@@ -86,8 +86,8 @@ def decide(
     excludes: "tea:cake" never offers both; repeat for several.
     capacity: Total shelf space; the table of items needs a column space.
     ladder: "small:large" never prices small above large; repeat for several.
-    present: Today's offer, separated by ';', such as "tea@3.50;cake@4.00". "recent" is the most frequent offer of the
-        last four weeks in the data (the default if the choices are known).
+    present: Today's offer, separated by ';', such as "tea;cake", or "tea@3.50;cake". "recent" is the most frequent of
+        the last four weeks in the data (the default if the choices are known).
     data: Choices the model was fitted to (default: that file, if it is in the model's folder).
     intervals: Compute 95 % intervals by refitting the model to simulated choices.
     safe: Also find the offer with the best worst case (needs --data).
