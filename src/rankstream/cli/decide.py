@@ -132,7 +132,7 @@ def decide(
             losses = lost_sales(loaded, late.account, table.margins, costs=said["costs"], counts=behind, seed=seed)
         print_answer(as_json, losses.to_json(), losses_text(losses, late, currency))
         return
-    from rankstream.decide.context import equally_often, most_frequent_offer, origin_of_offer, recent_choices  # numpy
+    from rankstream.decide.context import most_frequent_offer, origin_of_offer, recent_choices  # loads numpy
 
     needing = "--present recent" if present == "recent" else "--safe" if safe else "--next" if next_one else ""
     known = choices_of(model, loaded, data, reading, needing)
@@ -157,8 +157,6 @@ def decide(
             what = f"its item {unknown[0]!r} is not in the model"
             raise ValueError(f"{data} is not the file the model was fitted to: {what}. Give that file.")
         origin = origin_of_offer(known, latest, said["present"])
-        if (ties := equally_often(latest, said["present"])) and not (safe or next_one or as_json):
-            print_note(f"{ties} offers were shown equally often; one was taken as today's. Set yours with --present.")
     budget = max(MIN_SEARCH_PART * budget, budget - (process_seconds() - began))
     with progress_watch() as watch:
         if next_one:

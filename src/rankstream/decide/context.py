@@ -109,8 +109,9 @@ def equally_often(counts: ChoiceCounts, offer: tuple[Label, ...]) -> int:
 def origin_of_offer(known: "Reading", latest: ChoiceCounts, offer: tuple[Label, ...]) -> str:
     """Say why an offer counts as today's: it was the most frequent in the latest choices."""
     when = " of the last four weeks" if latest.observations < known.counts.observations else ""
+    which = f"one of the {ties} most frequent" if (ties := equally_often(latest, offer)) else "the most frequent"
     times = plural(float(latest.totals[latest.assortments.offers.index(offer)]), "time")
-    return f"the most frequent{when}, shown {times}; set yours with --present"
+    return f"{which}{when}, shown {times}{' each' * bool(ties)}; set yours with --present"
 
 
 def recent_choices(known: "Reading") -> ChoiceCounts:
