@@ -29,7 +29,7 @@ from rankstream import ChoiceCounts, Estimate, methods, models
 from rankstream._core.watch import Deadline
 from rankstream.columns.mle import fit_mle
 from rankstream.models import ChoiceModel
-from rankstream.models.entropy import fit, guides
+from rankstream.models.entropy import guides
 from rankstream.models.parametric.latent_class import fit_latent_class
 from rankstream.models.parametric.markov_chain import fit_markov_chain
 from rankstream.models.parametric.mnl import fit_mnl, fit_shrunk_logit
@@ -64,7 +64,7 @@ def without_never_buyers(counts: ChoiceCounts) -> ChoiceModel:
 
 def without_nests(counts: ChoiceCounts) -> ChoiceModel:
     """Maximum entropy as it was before its base models had nests."""
-    with patch.object(fit, "GUIDES", tuple(guide for guide in guides.GUIDES if guide is not guides.NESTS)):
+    with patch.object(guides, "GUIDES", tuple(guide for guide in guides.GUIDES if guide is not guides.NESTS)):
         return models.fit_max_entropy(counts).model
 
 
