@@ -243,7 +243,7 @@ def test_events(cafe: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def listen() -> list[str]:
         found = []
-        stream: Any = read_routes.stream(cafe.service, "cafe")
+        stream: Any = read_routes.stream(cafe.service, None, "cafe")
         async for text in stream:
             found.append(text)
             if len(found) == 3:
@@ -275,7 +275,7 @@ def test_events_of_alarms_and_their_end(cafe: Shop, monkeypatch: pytest.MonkeyPa
         return told.pop(0)
 
     async def listen() -> list[str]:
-        return [text async for text in read_routes.stream(cafe.service, "cafe")]
+        return [text async for text in read_routes.stream(cafe.service, None, "cafe")]
 
     monkeypatch.setattr(read_routes, "look", look)
     found = asyncio.run(listen())
@@ -285,7 +285,7 @@ def test_events_of_alarms_and_their_end(cafe: Shop, monkeypatch: pytest.MonkeyPa
         read_routes.event("alarm", {"choice": 9, "since": 5}),
     ]
     monkeypatch.undo()
-    assert asyncio.run(_all(read_routes.stream(cafe.service, "purged"))) == []
+    assert asyncio.run(_all(read_routes.stream(cafe.service, None, "purged"))) == []
 
 
 async def _all(stream: Any) -> list[str]:

@@ -324,7 +324,7 @@ def test_listeners_are_counted_when_they_arrive(tmp_path: Path) -> None:
             streams = []
             for _ in range(30):
                 with suppress(RefusedError):
-                    streams.append(answering.EventStream(opened.service, "cafe"))
+                    streams.append(answering.EventStream(opened.service, None, "cafe"))
             opened.service.is_closing = True
 
             async def receive() -> dict[str, Any]:

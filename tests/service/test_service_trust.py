@@ -1,5 +1,6 @@
 """Who may do what: tokens, the name of the server, and nothing in answers or logs that is not for everybody."""
 
+import asyncio
 import hmac
 import json
 import re
@@ -13,6 +14,7 @@ import pytest
 
 from local_service import CAFE, TEA, Shop, error, shop
 from rankstream.service import run as running
+from rankstream.service.http import read_routes
 from rankstream.service.hub import Options
 from rankstream.service.limits import REFUSALS, RefusedError, ServiceLimits
 from rankstream.service.storage import tokens
@@ -87,6 +89,27 @@ def test_a_revoked_token_is_worthless_at_once(tmp_path: Path) -> None:
         assert opened.send("cafe", [TEA], **bearer(kept)).status_code == 202
         with pytest.raises(ValueError, match="There is no token"):
             tokens.revoke(tmp_path, gone.split("_")[1])
+
+
+def test_an_event_stream_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_routes, "PAUSE", 0.01)
+    monkeypatch.setattr(read_routes, "SILENCE", 0.02)
+    with shop(tmp_path) as opened:
+        opened.send("cafe", CAFE)
+        header = f"Bearer {tokens.create(tmp_path, ['cafe'], ['read'])}"
+
+        async def listen() -> list[str]:
+            stream: Any = read_routes.stream(opened.service, header, "cafe")
+            found = [await anext(stream)]
+            tokens.revoke(tmp_path, tokens.listed(tmp_path)[0]["id"])
+            async for text in stream:
+                found.append(text)
+                if len(found) == 5:
+                    break
+            return found
+
+        (first,) = asyncio.run(listen())
+        assert first.startswith("event: records")
 
 
 def test_revoking_the_last_token_lets_nobody_in(tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ def event(name: str, content: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(content)}\n\n"
 
 
-def look(service: Service, market: str) -> dict[str, Any]:
+def look(service: Service, header: str | None, market: str) -> dict[str, Any]:
     """Return the current state of a market by the name of the event; "alarm" lists all alarms so far."""
-    row = service.row(market)
+    row = service.readable(header, market)
     state: dict[str, Any] = {"records": {"records": row.records, "learned": service.published.learned(row)}}
     published = service.published.of(row)
     if published is not None:
@@ -55,14 +55,14 @@ def look(service: Service, market: str) -> dict[str, Any]:
     return state if progress is None else state | {"progress": progress}
 
 
-async def stream(service: Service, market: str) -> AsyncIterator[str]:
-    """Yield the current state, then changes, until the client or the server is gone."""
+async def stream(service: Service, header: str | None, market: str) -> AsyncIterator[str]:
+    """Yield the current state, then changes, until the client, its token or the server is gone."""
     before: dict[str, Any] = {}
     quiet = 0.0
     while not service.is_closing:
         try:
-            now = look(service, market)
-        except RefusedError:  # it was purged
+            now = look(service, header, market)
+        except RefusedError:  # the market was purged, or the token was revoked
             return
         changed = [name for name in ("records", "gap", "progress") if name in now and now[name] != before.get(name)]
         for name in changed:
@@ -78,15 +78,16 @@ async def stream(service: Service, market: str) -> AsyncIterator[str]:
 
 
 class EventStream(StreamingResponse):
-    """The event stream of one client, which is counted at once because many may connect together."""
+    """The event stream of one client, which may read; it is counted at once because many may connect together."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, service: Service, market: str, status_code: int = 200) -> None:
+    def __init__(self, service: Service, header: str | None, market: str, status_code: int = 200) -> None:
+        service.readable(header, market)
         service.limits.check("events", service.listeners + 1)
         service.listeners += 1
         self.service = service
-        super().__init__(stream(service, market), status_code)
+        super().__init__(stream(service, header, market), status_code)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the client or the server is gone."""
@@ -287,5 +288,4 @@ def _add_history_routes(router: APIRouter, questions: Questions) -> None:
     )
     async def get_events(request: Request, market: Market) -> EventStream:
         """Records, the gap and alarms as they happen, as server-sent events."""
-        service.readable(questions.sender(request), market)
-        return EventStream(service, market)
+        return EventStream(service, questions.sender(request), market)

@@ -174,8 +174,7 @@ def page_routes(pages: Pages) -> APIRouter:
 
     @router.get("/markets/{market}/events")
     async def get_events(request: Request, market: Market) -> Response:
-        service.readable(header_of(request), market)
-        return EventStream(service, market)
+        return EventStream(service, header_of(request), market)
 
     @router.get("/static/{tag}/{name:path}")
     async def get_static(request: Request, name: str) -> Response:
