@@ -73,8 +73,6 @@ class Service:
     """
 
     def __init__(self, folder: Place, options: Options) -> None:
-        self._scratch = TemporaryDirectory(prefix="rankstream-") if isinstance(folder, str) else None
-        self.folder = folder if isinstance(folder, Path) else Path(str(self._scratch and self._scratch.name))
         self.options, self.limits = options, options.limits
         self.ingest = Ingest(options.limits, options.new_markets, options.seed)
         self.writer = Writer(open_log(folder), self.ingest.forget)
@@ -87,6 +85,8 @@ class Service:
             if isinstance(error, DamagedLogError):
                 raise ValueError(f"The log in {folder} is damaged: restore a backup.") from None
             raise
+        self._scratch = TemporaryDirectory(prefix="rankstream-") if isinstance(folder, str) else None
+        self.folder = folder if isinstance(folder, Path) else Path(str(self._scratch and self._scratch.name))
         self.supervisor = Supervisor(folder)
         self.read_damage = False  # whether a read has found the log damaged
         self._probe: Future[None] | None = None  # the last test write, and its time
@@ -290,7 +290,7 @@ class Service:
 
     def sweep(self, connection: Database) -> int:
         """Delete old keys, and learned records older than ``keep``; return the number of deleted records."""
-        now, dropped = time.time(), 0
+        now, dropped = connection.now(), 0
         connection.execute("DELETE FROM keys WHERE made < ?", (now - KEY_SECONDS,))
         if self.options.keep is None:
             return 0

@@ -166,7 +166,7 @@ class Ingest:
         market.written[words] = number
 
     def _write(self, connection: Database, market: KnownMarket, rows: list[Row], sent: Sent) -> dict[str, Any]:
-        row, now = market.row, time.time()
+        row, now = market.row, connection.now()  # the clocks of servers may differ
         if not row.id:
             row = row._replace(id=make_market(connection, row.name, row.settings))
             self._known[row.name] = market
@@ -250,12 +250,12 @@ def _words(content: Any) -> frozenset[Any]:
 
 def _answered(connection: Database, market: int, sent: Sent) -> dict[str, Any] | None:
     row = connection.execute(
-        "SELECT digest, answer FROM keys WHERE market = ? AND token = ? AND key = ? AND made > ?",
-        (market, sent.token, sent.key, time.time() - KEY_SECONDS),
+        "SELECT digest, answer, made FROM keys WHERE market = ? AND token = ? AND key = ?",
+        (market, sent.token, sent.key),
     ).fetchone()
-    if row is None:
+    if row is None or row[2] <= connection.now() - KEY_SECONDS:
         return None
-    digest, answer = row
+    digest, answer, _ = row
     if digest != sent.digest:
         raise RefusedError(422, "This Idempotency-Key was used with another body: use a new key for a new batch.")
     return dict(json.loads(answer))
