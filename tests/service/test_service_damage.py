@@ -371,5 +371,5 @@ def test_a_log_of_no_version_is_a_sentence(tmp_path: Path) -> None:
     log.open_log(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / log.NAME)) as odd:
         odd.execute("PRAGMA user_version = -1")
-    with pytest.raises(ValueError, match="has version -1, which does not exist: restore a backup"):
+    with pytest.raises(ValueError, match=r"has version -1, .*: restore a backup"):
         log.open_log(tmp_path)

@@ -109,13 +109,11 @@ def open_log(place: Place) -> Database:
     try:
         with transaction(connection):
             version = connection.version(NAME)
-            if version > VERSION:
+            if not 0 <= version <= VERSION:
+                remedy = "update rankstream" if version > 0 else "restore a backup"
                 raise ValueError(
-                    f"The log in {folder} has version {version}, this rankstream reads up to {VERSION}: update "
-                    "rankstream."
+                    f"The log in {folder} has version {version}, this rankstream reads up to {VERSION}: {remedy}."
                 )
-            if version < 0:
-                raise ValueError(f"The log in {folder} has version {version}, which does not exist: restore a backup.")
             run_script(connection, "".join(MIGRATIONS[step] for step in range(version, VERSION if version else 1)))
             connection.set_version(NAME, VERSION)
             connection.execute(PREFERENCES)

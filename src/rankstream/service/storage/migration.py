@@ -32,8 +32,6 @@ def migrate(source: Place, target: Place) -> int:
 
     The target must be empty. Nothing is lost if this is interrupted: the source is retired after the last step.
     """
-    if source == target:
-        raise ValueError(f"{target} is both source and target: name another target.")
     with ExitStack() as stack:
         if not isinstance(source, str):
             log.existing_log(source).close()
@@ -42,6 +40,8 @@ def migrate(source: Place, target: Place) -> int:
             target.mkdir(parents=True, exist_ok=True, mode=0o700)
         before, after = opened(source, stack), opened(target, stack)
         old, new = before["markets"], after["markets"]
+        if log.identity_of(old) == log.identity_of(new):
+            raise ValueError(f"{target} is the service of {source}, or a copy of it: name an empty target.")
         if old.is_shared and learners_alive(old):
             raise ValueError(f"Learners of {source} are running: stop them, and then its servers.")
         with transaction(old):

@@ -12,7 +12,8 @@ from typing import Any
 from unicodedata import category
 
 from rankstream.service.limits import RefusedError
-from rankstream.service.storage.database import Database, Place, connect, open_shared
+from rankstream.service.storage import log
+from rankstream.service.storage.database import Database, Place, connect
 
 NAME = "tokens.sqlite3"
 VERBS = ("write", "read", "manage")
@@ -206,9 +207,11 @@ def _digest(secret: str) -> bytes:
 
 
 def opened(folder: Place) -> Database:
-    """Open the tokens of a folder or a database."""
+    """Open the tokens of a folder or a database, unless they were moved."""
     if isinstance(folder, str):
-        return open_shared(folder)
+        return log.open_log(folder)
+    if (folder / log.NAME).is_file():
+        log.open_log(folder).close()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         connection = connect(folder / NAME)
