@@ -180,6 +180,8 @@ def store_parts(log: Database, learned: Database, parts: Sequence[Part], known: 
             if name != known and market_row(log, name) is not None:
                 raise RefusedError(409, f"There is a market {name!r} already: choose another name.")
             Importer(log, learned, name, {}, limits).store(reading, counts, **options)
+            if log.is_shared:  # learners see by this lock whether the import goes on
+                log.execute(f"SELECT pg_advisory_lock({store.IMPORTS}, id::int) FROM markets WHERE name = ?", (name,))
     for name, reading, counts in parts:  # only now, as what was learned must never be ahead of the log
         listing = observed_listing(counts, reading.prices)
         Importer(log, learned, name, {}).tell("Fitting the model", 0.0, listing)

@@ -82,8 +82,7 @@ class LogLearner:
         except BaseException:
             self.log.close()
             raise
-        if not self.store.is_shared:
-            store.forget_unfinished(self.store)
+        store.forget_unfinished(self.store)
         self.markets: dict[int, FollowedMarket] = {}
         self._threads = ThreadPoolExecutor(1)
         self._refreshing: tuple[int, FollowedMarket, Future[Any], float | None] | None = None
@@ -107,6 +106,8 @@ class LogLearner:
         known = {row.id for row in rows}
         if not self.store.is_shared:
             store.drop_others(self.store, known)
+        else:
+            store.forget_unfinished(self.store)  # imports of servers that have ended
         if self.leases is not None:
             held = self.leases.held
             if held.keys() - self._held.keys():

@@ -36,12 +36,10 @@ def backup(place: Place, out: Path) -> int:
         copied = Path(copies)
         if isinstance(place, str):
             migration.copy_database(place, copied)
-        else:
-            for name in (store.NAME, log.NAME, tokens.NAME):
-                if (place / name).is_file():
-                    with closing(connect(place / name)) as source, closing(sqlite3.connect(copied / name)) as target:
-                        source.backup(target)
         for name in (store.NAME, log.NAME, tokens.NAME):
+            if isinstance(place, Path) and (place / name).is_file():
+                with closing(connect(place / name)) as source, closing(sqlite3.connect(copied / name)) as target:
+                    source.backup(target)
             if (copied / name).is_file():
                 archive.write(copied / name, name)
     return out.stat().st_size

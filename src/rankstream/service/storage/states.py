@@ -17,6 +17,7 @@ from rankstream.service.storage.log import is_damage
 NAME = "learned.sqlite3"
 VERSION = 1
 OF_MARKETS = ("learned", "served", "course", "problems", "listings", "leases")
+IMPORTS = 7208616  # of PostgreSQL's advisory locks: the markets that are being imported
 MAX_COURSE_POINTS = 400  # stored points of a market's history; not tuned, more than a chart can show
 TABLES = """
 CREATE TABLE learned (
@@ -165,7 +166,10 @@ def forget(connection: Database, market: int) -> None:
 
 def forget_unfinished(connection: Database) -> None:
     """Reset imported markets whose model was not finished when the server ended, so that the learner fits them."""
-    connection.execute("DELETE FROM learned WHERE length(state) = 0 AND market NOT IN (SELECT market FROM served)")
+    is_over = f"pg_try_advisory_xact_lock({IMPORTS}, market::int)" if connection.is_shared else "true"
+    unfinished = f"length(state) = 0 AND market NOT IN (SELECT market FROM served) AND {is_over}"
+    for row in connection.execute(f"SELECT market FROM learned WHERE {unfinished}").fetchall():
+        connection.execute("DELETE FROM learned WHERE market = ?", row)
 
 
 def append_point(connection: Database, market: int, epoch: int, point: CoursePoint) -> None:
