@@ -87,7 +87,7 @@ class PostgresServer:
         with (self.folder / "log").open("ab") as out:
             self.process = subprocess.Popen(
                 [str(folder / "postgres"), "-D", str(self.folder / "data"), *words], stdout=out, stderr=out,
-                cwd=self.folder, **as_whom(),
+                cwd=self.folder, start_new_session=True, **as_whom(),
             )  # fmt: skip
         limit = time.monotonic() + LONG
         while not self._answers():
@@ -126,11 +126,20 @@ class PostgresServer:
         self.run(f"CREATE DATABASE {name}")
         return self.url(name)
 
-    def run(self, statement: str) -> list[tuple[object, ...]]:
+    def make_locked(self, name: str, password: str) -> str:
+        """Create a database and a user of that name, who needs a password; return the URL."""
+        self.run(f"CREATE ROLE {name} LOGIN PASSWORD '{password}'")
+        self.run(f"CREATE DATABASE {name} OWNER {name}")
+        rules = self.folder / "data" / "pg_hba.conf"
+        rules.write_text(f"host all {name} all scram-sha-256\n" + rules.read_text())
+        self.run("SELECT pg_reload_conf()")
+        return self.url(name).replace("shop@", f"{name}@")
+
+    def run(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
         """Run a statement as the owner of everything."""
         import psycopg
 
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
             found = connection.execute(statement.encode())
             return list(found) if found.description else []
 

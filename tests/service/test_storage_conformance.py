@@ -2,87 +2,26 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
-from pathlib import Path
+from collections.abc import Callable
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
-from zipfile import ZipFile
 
 import pytest
 
-from fault_world import World, simulated
 from local_service import CAKE, PIE, TEA
-from postgres_server import PostgresServer, postgres_server, why_not
+from rankstream.service import hub
 from rankstream.service.limits import RefusedError, ServiceLimits
-from rankstream.service.storage import log, maintenance, migration, tokens
+from rankstream.service.storage import ingest, log, tokens
 from rankstream.service.storage import states as store
-from rankstream.service.storage.database import Database, Place, transaction
+from rankstream.service.storage.database import transaction
 from rankstream.service.storage.ingest import Ingest, Sent
 from rankstream.service.storage.leases import LEASE_SECONDS, Leases, learners_alive
-from rankstream.service.storage.log import MarketRow
 from rankstream.service.storage.publication import Published
+from stores import Store
 from waits import LONG
 
-
-class Store:
-    """An empty store, and connections to it."""
-
-    def __init__(self, place: Place, stack: ExitStack) -> None:
-        self.place, self.stack, self.ingest = place, stack, Ingest(ServiceLimits())
-        self.log, self.learned = self.open_log(), self.open_learned()
-
-    def open_log(self) -> Database:
-        return self.stack.enter_context(closing(log.open_log(self.place)))
-
-    def open_learned(self) -> Database:
-        return self.stack.enter_context(closing(store.open_store(self.place)))
-
-    def leases(self) -> Leases:
-        return Leases(self.open_learned(), self.log)
-
-    def send(self, *records: Any, market: str = "cafe", key: str | None = None, **more: Any) -> dict[str, Any]:
-        """Append a batch in a transaction, as the writer does."""
-        sent = Sent(market, list(records), "token", key, more.get("digest", b"digest"))
-        with transaction(more.get("database", self.log)):
-            return dict(more.get("ingest", self.ingest).store(more.get("database", self.log), sent))
-
-    def row(self, market: str = "cafe") -> MarketRow:
-        row = log.market_row(self.log, market)
-        assert row is not None
-        return row
-
-    def read(self, position: int = 0, most: int = 1000) -> list[tuple[int, list[str]]]:
-        """Return the batches after a position: their ends, and what was chosen."""
-        batches = log.batches_after(self.log, self.row().id, position, {}, most)
-        return [(batch.position, [str(record.chosen) for record in batch.records]) for batch in batches]
-
-    def save(self, position: int, model: str | None = "model", epoch: int = 1, **more: Any) -> None:
-        """Save a state and a model of the market, as the learner does."""
-        state = store.Learned(epoch, position, f"state {position}".encode())
-        point = store.CoursePoint(position, 1.0, float(position), 0.5, None)
-        facts = {"position": position}
-        store.save_market(more.pop("database", self.learned), self.row().id, state, model, facts, point, **more)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    if why_not():
-        pytest.skip(why_not())
-    with postgres_server() as running:
-        yield running
-
-
-@pytest.fixture(params=["sqlite", "simulated", "postgres"])
-def one(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with ExitStack() as stack:
-        place: Place = tmp_path
-        if request.param == "simulated":
-            place = stack.enter_context(simulated(World(None, lambda _: None))).folder
-        if request.param == "postgres":
-            name = f"store_{time.monotonic_ns()}"
-            place = request.getfixturevalue("server").make(name)
-        yield Store(place, stack)
+pytest_plugins = ["store_fixtures"]
 
 
 def test_a_batch_is_appended_once_by_its_key(one: Store) -> None:
@@ -152,6 +91,24 @@ def test_two_servers_number_the_records_of_a_market_without_gaps(one: Store) -> 
     assert sorted(log.offers_of(one.log, one.row().id)) == [0, 1, 2]
 
 
+def test_servers_may_have_other_clocks(one: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is a year ahead knows the keys of others, and deletes none; nor does it delete young records."""
+    first = one.send(TEA, key="a")
+    one.save(1)
+    ahead: Any = SimpleNamespace(time=lambda: time.time() + 366 * 86_400.0)
+    for module in (ingest, hub):
+        monkeypatch.setattr(module, "time", ahead)
+    server: Any = SimpleNamespace(options=hub.Options(keep=3600.0), published=Published(one.place, one.log))
+    with transaction(one.log):
+        assert hub.Service.sweep(server, one.log) == 0
+    server.published.close()
+    assert one.send(TEA, key="a") == first
+    assert one.send(PIE, key="b")["position"] == 2
+    monkeypatch.undo()
+    assert one.send(PIE, key="b")["position"] == 2
+    assert one.read() == [(1, ["tea"]), (2, ["pie"])]
+
+
 def test_writers_at_once_lose_nothing(one: Store) -> None:
     """Each thread is a server, and sends to two markets that it makes if they are not there."""
 
@@ -164,7 +121,9 @@ def test_writers_at_once_lose_nothing(one: Store) -> None:
                     one.send(TEA, **more)
                 except RefusedError:  # another server made it at the same time
                     one.send(TEA, **more)
+            one.send(TEA, market="pub", key=f"of all {batch}", database=database, ingest=ingest)
 
+    one.send(PIE, market="pub")
     threads = [Thread(target=send, args=(number,)) for number in range(3)]
     for thread in threads:
         thread.start()
@@ -174,6 +133,7 @@ def test_writers_at_once_lose_nothing(one: Store) -> None:
         assert one.row(market).records == 30
         ends = [batch.position for batch in log.batches_after(one.log, one.row(market).id, 0, {}, 1000)]
         assert ends == list(range(1, 31))
+    assert one.row("pub").records == 11  # the same batches from all
 
 
 def test_markets_and_their_settings_are_listed(one: Store) -> None:
@@ -303,27 +263,6 @@ def test_preferences_are_kept(one: Store) -> None:
     assert [log.preferences_of(other, market) for market in ("cafe", "bar")] == [{"currency": "$"}, {}]
 
 
-def test_a_market_that_is_purged_is_gone(one: Store) -> None:
-    one.send(TEA, key="a")
-    one.save(1)
-    before = one.row().id
-    log.keep_preferences(one.log, "cafe", {"currency": "€"})
-    assert maintenance.purge(one.place, "cafe") == 1
-    assert log.preferences_of(one.log, "cafe") == {}
-    assert (log.market_rows(one.log), store.positions(one.learned)) == ([], {})
-    assert one.send(PIE, key="a")["position"] == 1
-    assert one.row().id > before
-    assert one.read() == [(1, ["pie"])]
-
-
-def test_an_export_has_every_record(one: Store, tmp_path: Path) -> None:
-    one.send(TEA, PIE)
-    assert maintenance.export(one.place, "cafe", tmp_path / "cafe.jsonl") == 2
-    assert len((tmp_path / "cafe.jsonl").read_text().splitlines()) == 2
-    with pytest.raises(ValueError, match="There is no market 'pub'"):
-        maintenance.export(one.place, "pub", tmp_path / "pub.jsonl")
-
-
 def kill(one: Store, learner: Leases) -> None:
     """Let a learner die: it gives no sign of life any more."""
     one.learned.execute("UPDATE learners SET until = 0 WHERE holder = ?", (learner.holder,))
@@ -393,77 +332,3 @@ def test_errors_are_those_of_sqlite(one: Store) -> None:
         one.log.execute("INSERT INTO nowhere VALUES (1)")
     assert not one.log.in_transaction
     assert log.market_rows(one.log) == []
-
-
-def filled(one: Store) -> tuple[Any, ...]:
-    """Fill a store with something of everything, and return what must be elsewhere after a move."""
-    for number in range(3):
-        one.send(TEA, PIE, key=f"key {number}")
-    one.send(CAKE, market="bar")
-    one.save(4, listing={"items": ["tea"]})
-    tokens.create(one.place, ["cafe"], ["read"], "till")
-    log.keep_preferences(one.log, "cafe", {"currency": "€"})
-    return content(one)
-
-
-def content(one: Store) -> tuple[Any, ...]:
-    market = one.row().id
-    return (
-        log.identity_of(one.log), log.market_rows(one.log), one.read(), store.load_market(one.learned, market),
-        store.published_models(one.learned), store.course_points(one.learned, market),
-        store.listing_of(one.learned, market), tokens.listed(one.place), log.preferences_of(one.log, "cafe"),
-    )  # fmt: skip
-
-
-def test_a_service_is_moved_and_its_source_retired(one: Store, tmp_path: Path) -> None:
-    before, folder = filled(one), tmp_path / "moved"
-    with pytest.raises(ValueError, match="is both source and target"):
-        migration.migrate(one.place, one.place)
-    assert migration.migrate(one.place, folder) == 7
-    with ExitStack() as stack:
-        moved = Store(folder, stack)
-        assert content(moved) == before
-        assert moved.send(TEA, PIE, key="key 2") == {"market": "cafe", "position": 6, "records": 2}  # sent before
-        assert moved.send(PIE, key="new")["position"] == 7
-        moved.send(TEA, market="pub")
-        assert moved.row("pub").id == 3
-    with pytest.raises(ValueError, match=f"was moved to {folder}: use that"):
-        log.open_log(one.place)
-    if one.log.is_shared:  # a server that still runs stores nothing
-        with pytest.raises(sqlite3.OperationalError):
-            one.send(PIE)
-
-
-def test_a_service_is_moved_to_an_empty_place_only(one: Store, tmp_path: Path) -> None:
-    filled(one)
-    with ExitStack() as stack:
-        (tmp_path / "other").mkdir()
-        other = Store(tmp_path / "other", stack)
-        other.send(PIE)
-        with pytest.raises(ValueError, match="is not empty"):
-            migration.migrate(one.place, other.place)
-        before = content(one)
-        with pytest.raises(ValueError, match="is not empty"):
-            migration.migrate(other.place, one.place)
-        assert (content(one), other.row().records) == (before, 1)
-
-
-def test_a_folder_is_moved_to_a_store(one: Store, tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        (tmp_path / "before").mkdir()
-        folder = Store(tmp_path / "before", stack)
-        before = filled(folder)
-        assert migration.migrate(folder.place, one.place) == 7
-        assert content(one) == before
-        assert one.send(TEA, market="pub")["position"] == 1
-        assert one.row("pub").id == 3
-
-
-def test_a_backup_is_restored_as_a_folder(one: Store, tmp_path: Path) -> None:
-    before = filled(one)
-    assert maintenance.backup(one.place, tmp_path / "shop.zip") > 0
-    one.send(PIE)
-    with ZipFile(tmp_path / "shop.zip") as archive:
-        archive.extractall(tmp_path / "restored")
-    with ExitStack() as stack:
-        assert content(Store(tmp_path / "restored", stack)) == before

@@ -146,7 +146,7 @@ def main(words: Sequence[str] | None = None) -> None:
     except Exception as error:
         if type(error).__module__ != "sqlite3":  # not imported here, because only services need it
             raise
-        _exit(f"the service's database failed ({error}): check the disk, or restore a backup.", 1)
+        _exit(f"the service's database failed ({error}): check its disk and rights, or restore a backup.", 1)
 
 
 def _exit(sentence: str, code: int) -> None:

@@ -16,7 +16,7 @@ VERSION = 1
 LOOK_SECONDS = 1.0  # after which readers look again even if no message came; settings may take two seconds
 KEPT_ALIVE = {"connect_timeout": 5, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 SESSION: dict[str, Any] = {"tcp_user_timeout": 10_000, **KEPT_ALIVE, "application_name": "rankstream"}
-LIMITS = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s'"  # the locks of a paused process
+LIMITS = "SET client_encoding = 'UTF8'; SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s'"
 MIGRATION = "postgres_{}.sql"  # beside this file: it upgrades a database to this version
 CODES = {
     "53100": sqlite3.SQLITE_FULL, "58030": sqlite3.SQLITE_IOERR, "25006": sqlite3.SQLITE_READONLY,
@@ -62,6 +62,8 @@ class PostgresDatabase:
         """Make or upgrade the tables; refuse those of a newer version."""
         if self.version("tables") == VERSION:
             return
+        if self.execute("SHOW server_encoding").fetchone() != ("UTF8",):
+            raise ValueError("The database has another encoding than UTF8: create one with ENCODING 'UTF8'.")
         self.execute("BEGIN")
         self.execute("SELECT pg_advisory_xact_lock(7208615)")  # others wait until the tables are there
         self.execute("CREATE TABLE IF NOT EXISTS versions (name TEXT PRIMARY KEY, version BIGINT NOT NULL)")
