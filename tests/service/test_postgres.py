@@ -1,9 +1,11 @@
 """What only PostgreSQL has: passwords, rights, encodings, messages that are lost, and imports of servers that ended."""
 
 import sqlite3
+import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from local_service import CAKE, TEA
 from postgres_server import PostgresServer, why_not
 from rankstream.service.processes import importer
 from rankstream.service.processes.learner import LogLearner
-from rankstream.service.storage import log, migration, tokens
+from rankstream.service.storage import ingest, log, migration, tokens
 from rankstream.service.storage import postgres as connections
 from rankstream.service.storage import states as store
 from rankstream.service.storage.leases import Leases
@@ -100,6 +102,24 @@ def test_readers_look_again_though_no_message_came(place: str, monkeypatch: pyte
         now[0] += connections.LOOK_SECONDS
         assert (published.learned(row), known.any) == (1, True)
     assert connections.LOOK_SECONDS <= 1.0
+
+
+def test_a_server_that_works_is_not_taken_for_a_paused_one(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It checks a large batch, and another server reads its offers, for longer than a transaction may pause."""
+    add = ingest.KnownMarket.add
+
+    def add_slowly(*given: Any) -> None:
+        time.sleep(0.01)
+        add(*given)
+
+    monkeypatch.setattr(ingest, "AWAKE_STEPS", 10)
+    monkeypatch.setattr(ingest.KnownMarket, "add", add_slowly)
+    with ExitStack() as stack:
+        opened = Store(place, stack)
+        opened.log.execute("SET idle_in_transaction_session_timeout = '1s'")
+        assert opened.send(*[{"offered": [f"tea {n}", "pie"], "chosen": "pie"} for n in range(150)])["position"] == 150
+        opened.ingest.forget()
+        assert opened.send(TEA)["position"] == 151
 
 
 def test_an_import_of_a_server_that_ended_is_learned(place: str, tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rankstream._core.types import Label
 from rankstream.service.limits import RefusedError, ServiceLimits
@@ -16,8 +16,10 @@ from rankstream.streams.record import MAX_DETECTED_COUNT as LARGEST_COUNT
 from rankstream.streams.record import Record
 from rankstream.streams.sources.parser import amount_of, in_priced_offers, moment_of, record_from
 
+T = TypeVar("T")
 MAX_WRITTEN_BYTES = 32_000_000  # memory limit of the cache of offers as they were written, for all markets together
 KEY_SECONDS = 7 * 86_400.0  # how long a repeated key means the same request; clients retry within days
+AWAKE_STEPS = 500  # records or offers, after which the database hears of us; not tuned, 0.5 s on a busy machine
 PRICES = (int, float, type(None))
 Row = tuple[int, int, float, float | None]
 
@@ -76,6 +78,17 @@ def key_of(offered: Offered) -> frozenset[Any]:
     return frozenset(offered.items() if isinstance(offered, dict) else offered)
 
 
+def awake(connection: Database, things: Iterable[T]) -> Iterator[T]:
+    """Yield things, and use the connection meanwhile: PostgreSQL ends a transaction that looks paused (``LIMITS``).
+
+    Checking 10,000 new offers at prices, or reading as many, can take longer than that.
+    """
+    for number, thing in enumerate(things):
+        if number % AWAKE_STEPS == AWAKE_STEPS - 1:
+            connection.execute("SELECT 1")
+        yield thing
+
+
 class Ingest:
     """Writes batches within the transactions of the log's only writer; the parameters are those of ``hub.Options``."""
 
@@ -97,7 +110,7 @@ class Ingest:
             if before is not None:
                 return before
         try:
-            rows = self._rows(market, sent.records)
+            rows = self._rows(connection, market, sent.records)
         except BaseException:
             self._known.pop(sent.market, None)
             raise
@@ -119,17 +132,17 @@ class Ingest:
         offers = offers_of(connection, row.id)
         items = {item for offer in offers.values() for item in offer}
         known = KnownMarket(row, RecordRules(live_settings(row.settings), items))
-        for number, offered in offers.items():
+        for number, offered in awake(connection, offers.items()):
             known.add(number, offered)
         if row.id:
             self._known[name] = known
         return known
 
-    def _rows(self, market: KnownMarket, records: Sequence[Any]) -> list[Row]:
+    def _rows(self, connection: Database, market: KnownMarket, records: Sequence[Any]) -> list[Row]:
         """Return the records in the form of the log; a RefusedError names the first bad one."""
         rows: list[Row] = []
         words: dict[int, frozenset[Any]] = {}  # by the id of the offer, which several records may share
-        for number, content in enumerate(records):
+        for number, content in enumerate(awake(connection, records)):
             try:
                 offered = id(content["offered"]) if type(content) is dict and "offered" in content else -1
                 if offered not in words:
