@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankstream import Bootstrap, ChoiceCounts, compare, estimate_many, read, read_counts
+from rankstream import Bootstrap, ChoiceCounts, compare, drift_report, estimate_many, read, read_counts
 from rankstream.data.observations import observed, restrict, splits
 from rankstream.data.readers.groups import PERSON_GROUPS, person_group
 from shell import run
@@ -115,6 +115,22 @@ def test_intervals_are_as_wide_as_the_choices_of_a_person_are_alike() -> None:
     assert Bootstrap(by_person(table), "mnl", 5).models[0].predict(("tea", "pie"))["tea"] != pytest.approx(
         Bootstrap(by_person(table), "mnl", 5, seed=1).models[0].predict(("tea", "pie"))["tea"]
     )
+
+
+def test_other_persons_are_no_change_of_tastes() -> None:
+    """Twelve choices of a person are alike; without persons, drift takes that for a change."""
+    alarms = {"persons": 0, "choices": 0}
+    for seed in range(20):
+        before, after = (records(40, 30, 0.45, 2 * seed + late) for late in (0, 1))
+        for kind, count in (("persons", by_person), ("choices", read_counts)):
+            alarms[kind] += drift_report(count(before), count(after)).changed
+    assert alarms["choices"] >= 8
+    assert alarms["persons"] <= 3
+    late = records(40, 12, 0.0).assign(chosen=lambda rows: rows["offered"].str.split(";").str[0])
+    assert drift_report(by_person(before), by_person(late)).changed
+    both = by_person(before)
+    again = drift_report(both, by_person(pd.concat([before, after])), cumulative=True)
+    assert sum(movement.before for movement in again.movements) < 0.5 * both.observations
 
 
 def test_what_needs_persons_says_so(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from rankstream._core import Label, Vec, number_between
 from rankstream.data.assortments import Assortments
 from rankstream.data.counts import ChoiceCounts
 from rankstream.data.item_changes import MIN_EXPECTED_CHOICES, ItemCells, ItemMovement, changed_items, count_comparable
-from rankstream.data.observations import some_offers
+from rankstream.data.observations import design_effect, observed, some_offers
 
 Control = Literal["holm", "fdr"]
 MIN_CHOICES = 30.0  # in each period; nothing is compared below. A rule of thumb, not tuned
@@ -193,8 +193,8 @@ def drift_report(
     Parameters
     ----------
     before, after : ChoiceCounts
-        The choices of two periods that share no choice. Counts that forget are tested by their effective numbers;
-        all others must be whole choices, each counted once.
+        The choices of two periods that share no choice. Counts that forget are tested by their effective numbers, and
+        so are counts with ``persons``; all others must be whole choices, each counted once.
     level : float
         How often the test may be wrong, in the sense of ``control``; strictly between 0 and 1.
     control : "holm" or "fdr"
@@ -228,6 +228,10 @@ def drift_report(
         if tallies[1].min() < 0.0:
             offer = common.offers[common.owner[tallies[1].argmin()]]
             raise ValueError(f"{offer!r} has fewer choices after than before: after must include before.")
+    seen = [observed(counts) for counts in (before, after) if counts.persons is not None]
+    tallies /= max(
+        [1.0, *(design_effect(one, one.frequencies(), by_item) for one in seen for by_item in (False, True))]
+    )
     totals = np.add.reduceat(tallies, common.indptr[:-1], axis=1)
     short = shortage(*totals.sum(axis=1).tolist())
     if short and min(before.observations, after.observations) >= MIN_CHOICES:

@@ -162,6 +162,34 @@ def observed(counts: ChoiceCounts) -> ChoiceCounts:
     return _recount(restrict(counts, shown), some_offers(whole, list(first.values()))[0])
 
 
+def person_deviations(counts: ChoiceCounts, persons: Vec, shares: Vec) -> Vec:
+    """Return how the choices of each group of persons differ from shares, with the variance of a random sample."""
+    offers = counts.assortments
+    totals = np.add.reduceat(persons, offers.indptr[:-1], axis=1)
+    deviations = persons - totals[:, offers.owner] * shares
+    centred: Vec = (deviations - deviations.mean(axis=0)) * np.sqrt(len(persons) / (len(persons) - 1.0))
+    return centred
+
+
+def design_effect(counts: ChoiceCounts, shares: Vec, by_item: bool = False) -> float:
+    """Return how many choices are worth one independent choice: more than one if the choices of a person are alike.
+
+    With ``by_item``, choices of an item from different offers count as alike, too.
+
+    >>> twice = ChoiceCounts(Assortments([("tea", "pie")]), [4, 4])
+    >>> twice.persons = np.array([[2.0, 0.0], [0.0, 2.0]] * 2)
+    >>> round(design_effect(twice, np.array([0.5, 0.5])), 2)
+    2.67
+    """
+    if counts.persons is None or len(counts.persons) < 2:
+        return 1.0
+    offers, apart = counts.assortments, person_deviations(counts, counts.persons, shares)
+    if by_item:
+        apart = apart @ (offers.members[:, np.newaxis] == np.arange(offers.n_items))
+    independent = float((counts.totals[offers.owner] * shares * (1.0 - shares)).sum())
+    return max(1.0, float((apart**2).sum()) / max(independent, 1e-300))
+
+
 def impossible_choices(offers: Assortments, amounts: Vec) -> Codes:
     """Return the coordinates with choices whose offer has an item that the order ranks above the chosen one.
 

@@ -12,15 +12,9 @@ import numpy as np
 from rankstream._core import Label, Progress, Vec, number_between, unwatched, whole_number
 from rankstream._core.threads import one_blas_thread
 from rankstream.data import Assortments, ChoiceCounts, as_offer, observed
+from rankstream.data.observations import design_effect
 from rankstream.estimation.methods import MaxEntropy, Method, Nearest, make, pick
-from rankstream.estimation.misfit import (
-    Misfit,
-    effective_sizes,
-    measure_misfit,
-    resample,
-    resample_persons,
-    sizes_by_person,
-)
+from rankstream.estimation.misfit import Misfit, effective_sizes, measure_misfit, resample, resample_persons
 from rankstream.estimation.task import Task
 from rankstream.models import ChoiceModel, EntropyFit, EntropyModel, fit_max_entropy
 from rankstream.models.answers import Substitution, favourites, missing_no_choice, substitution
@@ -127,7 +121,7 @@ class Bootstrap:
             draw = partial(resample, data, shares, random, drawn)
             if persons is not None and len(persons) > 1:
                 draw = partial(resample_persons, data, shares, persons, random)
-                drawn = sizes_by_person(data, shares, persons)
+                drawn = data.totals / design_effect(data, shares)
             self.models: list[ChoiceModel] = []
             self.misfit = Misfit()
             for number in range(replicates):

@@ -6,6 +6,7 @@ import numpy as np
 
 from rankstream._core.types import Vec
 from rankstream.data import Assortments, ChoiceCounts
+from rankstream.data.observations import person_deviations
 from rankstream.distances import observation_weights
 from rankstream.models.protocol import ChoiceModel
 
@@ -40,31 +41,9 @@ def resample_persons(counts: ChoiceCounts, shares: Vec, persons: Vec, random: np
     """
     offers = counts.assortments
     drawn = random.multinomial(len(persons), np.full(len(persons), 1.0 / len(persons))) - 1.0
-    tallies = np.maximum(counts.totals[offers.owner] * shares + drawn @ _deviations(counts, shares, persons), 0.0)
+    tallies = np.maximum(counts.totals[offers.owner] * shares + drawn @ person_deviations(counts, persons, shares), 0.0)
     wanted = counts.totals / np.add.reduceat(tallies, offers.indptr[:-1])
     return ChoiceCounts(offers, tallies * wanted[offers.owner])
-
-
-def _deviations(counts: ChoiceCounts, shares: Vec, persons: Vec) -> Vec:
-    """Return how the choices of each group of persons differ from a model's, with the variance of a random sample."""
-    offers = counts.assortments
-    totals = np.add.reduceat(persons, offers.indptr[:-1], axis=1)
-    deviations = persons - totals[:, offers.owner] * shares
-    centred: Vec = (deviations - deviations.mean(axis=0)) * np.sqrt(len(persons) / (len(persons) - 1.0))
-    return centred
-
-
-def sizes_by_person(counts: ChoiceCounts, shares: Vec, persons: Vec) -> Vec:
-    """Return the effective number of choices of each offer: fewer if the choices of a person are alike.
-
-    >>> twice = ChoiceCounts(Assortments([("tea", "pie")]), [4, 4])
-    >>> sizes_by_person(twice, np.array([0.5, 0.5]), np.array([[2.0, 0.0], [0.0, 2.0]] * 2)).round(2).tolist()
-    [3.0]
-    """
-    owner = counts.assortments.owner
-    independent = float((counts.totals[owner] * shares * (1.0 - shares)).sum())
-    together = float((_deviations(counts, shares, persons) ** 2).sum())
-    return counts.totals / max(1.0, together / max(independent, 1e-300))
 
 
 def effective_sizes(counts: ChoiceCounts, data: ChoiceCounts, sizes: Vec | None) -> Vec:
