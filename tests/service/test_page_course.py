@@ -30,7 +30,7 @@ def test_the_course_outlives_the_server(tmp_path: Path) -> None:
         rows = [row for row in shown.texts["tr"] if row.startswith(("36", "108", "216"))]
         assert len(rows) == 3
         assert rows[0].startswith("216")
-        assert "since the first record" in "".join(shown.texts["p"])
+        assert "from the first record to now" in "".join(shown.texts["p"])
 
 
 def test_other_settings_begin_the_course_anew(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_file_without_a_course_is_opened_and_goes_on(tmp_path: Path) -> None:
     before.close()
     with shop(tmp_path) as one:
         assert one.service.published.learned(one.service.row("cafe")) == 36
-        assert "since the first record" in drawn(one).http.request("GET", "/markets/cafe").text
+        assert "from the first record to now" in drawn(one).http.request("GET", "/markets/cafe").text
         one.send("cafe", CAFE)
         one.learn()
         points = store.course_points(one.service.published.connection, one.service.row("cafe").id)
