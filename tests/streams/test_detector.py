@@ -102,6 +102,23 @@ def test_the_evidence_is_the_ratio_of_two_shrunk_predictions(monkeypatch: pytest
     assert np.abs(detector._log_ratio).max() > 0.1
 
 
+def test_offers_without_choices_give_no_evidence() -> None:
+    offers = Assortments([*OFFERS.offers, ("item 1", "item 6")])
+    detector = ChangeDetector(offers)
+    detector.observe_coordinates(draw(MARKET.frequencies(), 500))
+    assert (detector._log_ratio[: OFFERS.n_coordinates] != 0.0).all()
+    assert (detector._log_ratio[OFFERS.n_coordinates :] == 0.0).all()
+
+
+def test_counts_that_restart_are_sums_that_rounding_cannot_change() -> None:
+    detector = ChangeDetector(OFFERS, half_life=100.0)
+    detector.observe_coordinates(np.concatenate([draw(MARKET.frequencies(), 1_000), draw(OTHER, 1_000)]))
+    assert detector.restarted is not None
+    parts = detector.counts.tallies * 2**20
+    assert (parts == np.rint(parts)).all()
+    assert (detector.counts.tallies != np.rint(detector.counts.tallies)).any()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_other_offers_alone_are_no_change(seed: int) -> None:
     """Ten types of customers, who follow no logit, see small offers of few items first, and then larger ones."""
