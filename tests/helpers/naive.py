@@ -89,7 +89,7 @@ def keep_by_rule(assortments: Assortments, ranking: list[int], ties: str, seed: 
 
 def nearest_l2(assortments: Assortments, frequencies: Vec) -> Vec:
     """A point of X that is as good as nearest to the frequencies, by least squares over all rankings."""
-    corners = all_vertices(assortments)
+    corners = np.unique(all_vertices(assortments), axis=0)  # scipy 1.14 fails where two are the same
     heavy = 1e4
     system = np.vstack([corners.T, heavy * np.ones(len(corners))])
     weights, _ = nnls(system, np.append(frequencies, heavy), maxiter=100 * len(corners))
