@@ -3,12 +3,14 @@
 import sqlite3
 from contextlib import ExitStack, closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from rankstream.service.processes import learner
-from rankstream.service.storage import log, states
+from rankstream.service.storage import leases, log, states
+from waits import LONG
 
 pytestmark = pytest.mark.quick
 
@@ -171,3 +173,22 @@ def test_a_database_out_of_reach_is_tried_again(monkeypatch: pytest.MonkeyPatch,
     assert stop.waits == [1.0, 3.0]
     assert ended == ["beat", "follow", "join", "end"]
     assert noted == [("the database cannot be reached; trying again", "OperationalError")]
+
+
+def test_leases_are_renewed_until_the_end_though_one_renewal_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[Any] = []
+    monkeypatch.setattr(leases, "note", lambda event, **facts: noted.append((event, *facts.values())))
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.0)
+    held, stop, beats = leases.Leases.__new__(leases.Leases), Event(), list[int]()
+
+    def beat() -> None:
+        beats.append(1)
+        if len(beats) == 1:
+            raise sqlite3.OperationalError("no route")
+        if len(beats) == 3:
+            stop.set()
+
+    monkeypatch.setattr(held, "beat", beat)
+    held.keep(stop).join(LONG / 10)
+    assert len(beats) == 3
+    assert noted == [("the leases could not be renewed", "OperationalError")]
