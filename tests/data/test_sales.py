@@ -354,6 +354,10 @@ def test_prices_paid_and_a_price_list() -> None:
     assert paid.prices is not None
     assert paid.prices.levels["tea"] == (3.0, 3.5)
     assert tallies(paid.counts)[("pie @ 4.00", "tea @ 3.50"), "tea @ 3.50"] == 1
+    twice = added(SALES, (at(9.5), "York", "tea", "r5", 1, 2.5), (at(9.5), "York", "tea", "r6", 1, 3.0))
+    both = tallies(rs.read_sales(twice, STOCK, prices="paid").counts)  # two prices were paid at one moment
+    assert both[("pie @ 4.00", "tea @ 2.50"), "tea @ 2.50"] == 1
+    assert both[("pie @ 4.00", "tea @ 3.00"), "tea @ 3.00"] == 3
     listed = table(
         [("tea", at(0), None, 3.2), ("tea", at(12.5), at(14), 3.5), ("pie", at(0), None, 4.0)], "item from to price"
     )

@@ -135,6 +135,7 @@ def test_long_names_that_begin_alike_stay_apart() -> None:
     labels = [text.get_text() for text in plots.substitution(model, Figure().subplots()).get_xticklabels()]
     assert len(set(labels)) == len(names)
     assert all(len(label.replace(r"\$", "$")) <= 18 for label in labels)
+    assert "x" * 18 in labels  # the longest that fits
 
 
 def test_the_fit_tells_what_sampling_error_does_not_explain() -> None:
