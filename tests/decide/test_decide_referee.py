@@ -245,3 +245,11 @@ def test_half_of_the_budget_is_for_refits() -> None:
         best_offer(model, margins, counts=counts, budget=1000.0)
     assert given[0] > 900.0
     assert 400.0 < given[1] <= 500.0
+
+
+def test_a_foreign_model_has_no_table_but_a_number_of_offers() -> None:
+    small, large = (RankingModel(range(n), [range(n)], [1.0]) for n in (24, 25))
+    assert tables.most_decided(make_problem(Foreign(small), 1.0)) == ""
+    assert tables.most_decided(make_problem(Foreign(large), 1.0)) == "24 items, not 25"
+    with pytest.raises(ValueError, match="There is no table of all offers for a Foreign: use a rankstream model"):
+        tables.table_of(make_problem(Foreign(small), 1.0))

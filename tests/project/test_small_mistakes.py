@@ -61,6 +61,9 @@ def test_a_smaller_model_is_certified_at_its_own_distance() -> None:
     assert few.certificate.upper == pytest.approx(float(np.linalg.norm(weights * error)), abs=1e-12)
     assert few.certificate.upper > full.certificate.upper + 0.01
     assert few.certificate.lower == full.certificate.lower
+    same = estimate(counts, method=methods.Nearest(max_rankings=len(full.model.weights)))
+    assert full.converged
+    assert (same.converged, same.certificate) == (True, full.certificate)  # nothing had to be left out
 
 
 def test_the_margin_of_single_precision_covers_every_rounding() -> None:

@@ -261,6 +261,7 @@ def test_runs_that_stop_by_their_gap_are_certified_every_ten_rounds() -> None:
     offers = Assortments([("tea", "pie")])
     solver = Solver(offers, distances.L2(offers), learners.MirrorDescent(), oracles.auto(offers))
     assert Run(solver).certify_every is None
+    assert Run(solver).converged is False
     assert Run(solver, stop="gap").certify_every == 10
     assert Run(solver, stop="gap", certify_every=3).certify_every == 3
     assert Run(solver, certify_every=3).certify_every == 3
