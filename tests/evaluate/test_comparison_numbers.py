@@ -2,12 +2,14 @@
 
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from rankstream import Assortments, ChoiceCounts, RankingModel
-from rankstream.evaluate.compare import _size, compare, score
+from rankstream.estimation.methods import Logit
+from rankstream.evaluate.compare import _size, compare, fit_by_method, score
 from rankstream.evaluate.comparison import Comparison, Score, ranked, standard_error, student
 from rankstream.evaluate.customer_types import TypeChange, _sorted
 
@@ -178,3 +180,16 @@ def test_a_model_counts_its_parameters_or_rankings_or_nothing() -> None:
     assert _size(rankings) == (2, "rankings")
     assert _size(SimpleNamespace(n_parameters=7, weights=[1.0])) == (7, "parameters")
     assert _size(SimpleNamespace()) == (0, "")
+
+
+def test_the_method_auto_is_picked_for_the_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = ChoiceCounts(Assortments([("a", "b"), ("b", "c"), ("x", "y")]), [5, 3, 2, 4, 0, 0])
+    tasks: list[Any] = []
+
+    def picked(task: Any) -> Any:
+        tasks.append(task)
+        return Logit()
+
+    monkeypatch.setattr("rankstream.evaluate.compare.pick", picked)
+    assert fit_by_method("auto", counts, seed=3).items == fit_by_method("mnl", counts, seed=3).items
+    assert [(task.seed, task.assortments.offers) for task in tasks] == [(3, (("a", "b"), ("b", "c")))]
