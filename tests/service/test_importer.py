@@ -1,6 +1,7 @@
 """Files that become markets of ``rankstream open``, in this process: choices, models, groups, and what is wrong."""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
@@ -246,3 +247,21 @@ def test_processes_have_their_memory_and_threads(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("sys.stderr", None)
     worker.start("processes.worker", answers=True)
     assert begun[2][1]["stderr"] == subprocess.DEVNULL
+
+
+def test_a_process_is_spent_when_it_took_much_memory_and_waits_for_no_fit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    open_log(tmp_path).close()
+    readings: importer.Readings = {}
+    answerer = importer.Uploads(tmp_path, readings)
+    page = os.sysconf("SC_PAGESIZE")
+    monkeypatch.setattr(Path, "read_text", lambda *_: "9 9 9 9 9 1000 9\n")  # pages, of which the sixth are of data
+    monkeypatch.setattr(importer, "UPLOAD_MEMORY", 2 * 1000 * page)
+    assert not answerer.is_spent
+    monkeypatch.setattr(importer, "UPLOAD_MEMORY", 2 * 1000 * page - 2)
+    assert answerer.is_spent
+    readings["file"] = []  # it was stored, and another question is to fit it
+    assert not answerer.is_spent
+    answerer.log.close()
+    answerer.learned.close()
