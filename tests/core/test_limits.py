@@ -28,6 +28,7 @@ from rankstream.columns.plausible import revenue_range
 from rankstream.columns.rationality import rationality
 from rankstream.data.drift import drift_report
 from rankstream.data.observations import splits
+from rankstream.data.readers.options import check_options
 from rankstream.decide.problem.offers import make_problem
 from rankstream.distances.selection import optimal_smoothing
 from rankstream.estimation.intervals import _quantile
@@ -146,6 +147,7 @@ LIMITS: list[tuple[Callable[[Any], Any], str, Any, Any]] = [
     (lambda x: with_outside(COUNTS, x, no_choice="z"), "The share", 0.999, 1.0),
     (lambda x: with_outside(COUNTS, dict.fromkeys(OFFERS.offers, x), no_choice="z"), "The share of", 0.999, 1.0),
     (lambda x: with_outside(COUNTS, dict.fromkeys(OFFERS.offers, x), no_choice="z"), "The share of", 0.0, -0.1),
+    (lambda x: check_options(prices="price", price_levels=x), "price_levels", 1, 0),
     (lambda x: DecayingCounts(OFFERS, x), "half_life", 1e-300, 0.0),
     (lambda x: DecayingCounts(OFFERS, x), "half_life", 1e300, 1e301),
     (lambda x: drift_report(COUNTS, COUNTS, level=x), "level", 1e-9, 0.0),

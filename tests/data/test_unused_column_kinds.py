@@ -236,3 +236,17 @@ def test_prices_are_tested_relative_to_the_mean_of_the_item(monkeypatch: pytest.
     # levels of 2, 4 and 6 have the mean 4, those of 10 and 30 the mean 20; what is free has no mean to divide by
     assert [look._price("price", rows).p_value for _ in range(3)] == [0.03, 0.02, 0.06]  # the smaller, times the tests
     assert prices[0].tolist() == [[0.5, 0.5, 0.0], [1.0, 0.5, 0.0], [1.5, 1.5, 0.0]]
+
+
+def test_p_values_are_corrected_for_the_columns_that_could_be_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    p_values = {"a": 0.02, "b": None, "c": 0.4, "d": None, "e": None}
+    job: Any = SimpleNamespace(
+        layout=SimpleNamespace(format="long", by_id=False), split=SimpleNamespace(by=()), used={"item"},
+        source=SimpleNamespace(columns=["item", *p_values]),
+    )  # fmt: skip
+    monkeypatch.setattr(unused_columns, "_sample", lambda *_: [])
+    monkeypatch.setattr(_Look, "at_column", lambda _, name: UnusedColumn(name, "other", "s", {}, p_values[name]))
+    found = {column.name: column.p_value for column in unused_columns.find_unused(job)}
+    assert found == {"a": 0.04, "b": None, "c": 0.8, "d": None, "e": None}  # two tests of five
+    job.used = set(job.source.columns)
+    assert unused_columns.find_unused(job) == ()
