@@ -1,5 +1,6 @@
 """Every engine against every offer: random models of every kind, random constraints of every kind."""
 
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -253,3 +254,18 @@ def test_a_foreign_model_has_no_table_but_a_number_of_offers() -> None:
     assert tables.most_decided(make_problem(Foreign(large), 1.0)) == "24 items, not 25"
     with pytest.raises(ValueError, match="There is no table of all offers for a Foreign: use a rankstream model"):
         tables.table_of(make_problem(Foreign(small), 1.0))
+
+
+@pytest.mark.parametrize(("proven", "bound", "claimed"), [(True, 9.0, 3.0), (False, 9.0, 9.0), (False, 2.0, 3.0)])
+def test_a_search_that_is_not_finished_claims_its_bound(
+    proven: bool, bound: float, claimed: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = make_problem(RankingModel("abn", ["abn", "ban"], [0.5, 0.5], no_choice_code=2), {"a": 1.0, "b": 2.0})
+
+    def search(lists: Any, *_: Any) -> Any:
+        nothing, everything = (np.full(lists.margin.size, mark, dtype=np.int8).tobytes() for mark in (0, 1))
+        return SimpleNamespace(run=lambda **_: proven, bound=bound, found={nothing: 0.0, everything: 3.0})
+
+    monkeypatch.setattr(engines, "Branching", search)
+    found = engines.branch_and_bound(problem, 1, 1.0, 0, unwatched)
+    assert (found.values, found.bound, found.proven) == ([3.0], claimed, proven)

@@ -18,7 +18,7 @@ from rankstream.data.decay import DecayingCounts, WindowCounts
 from rankstream.oracles import SearchOracle
 from rankstream.solver.loop import State
 from rankstream.solver.runs import Run
-from rankstream.streams.files import checkpoint
+from rankstream.streams.files import checkpoint, packing
 from rankstream.streams.files.packing import pack, unpack
 from rankstream.streams.runs.growth import grow
 
@@ -274,3 +274,14 @@ def test_files_that_do_not_fit_are_explained(change: dict[str, Any], message: st
     np.savez(path, **arrays)
     with pytest.raises(ValueError, match=message):
         checkpoint.load(path)
+
+
+def test_searches_in_parts_of_an_oracle_are_remembered() -> None:
+    offers = Assortments([("a", "b"), ("b", "c"), ("x", "y"), ("y", "z")])
+    parts = oracles.ComponentsOracle(offers, oracles.SearchOracle)
+    found = packing._learning(parts)
+    assert [(prefix, type(inner)) for prefix, inner in found] == [
+        ("0.", oracles.SearchOracle), ("1.", oracles.SearchOracle),
+    ]  # fmt: skip
+    assert [inner for _, inner in found] == parts.parts
+    assert packing._learning(oracles.DenseOracle(offers)) == []
