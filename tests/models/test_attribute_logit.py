@@ -300,3 +300,14 @@ def test_attributes_need_guides_that_are_weighed_on_held_out_choices(monkeypatch
     for refused in ("default", "stacked", None):
         with pytest.raises(ValueError, match="Attributes need the prior 'held-out'"):
             entropy_fit.fit_max_entropy(counts, prior=refused, attributes=table)  # type: ignore[arg-type]
+
+
+@pytest.mark.quick
+def test_a_guide_with_attributes_is_fitted_with_them() -> None:
+    table = Attributes("abcdefgh", {"size": [1.0, 2.0, 4.0, 3.0, 5.0, 8.0, 6.0, 7.0]})
+    counts = ChoiceCounts(Assortments([tuple("abcd"), tuple("efgh"), tuple("aceg")]), range(1, 13))
+    guides = [guide for guide in with_attributes(table) if guide.attributes is not None and guide.family != "taste"]
+    assert guides
+    for guide in guides:
+        (model,) = guide.fit(counts).models
+        assert model.predict(tuple("abcd")).keys() == set("abcd")

@@ -254,7 +254,7 @@ def test_a_process_is_spent_when_it_took_much_memory_and_waits_for_no_fit(
 ) -> None:
     open_log(tmp_path).close()
     readings: importer.Readings = {}
-    answerer = importer.Uploads(tmp_path, readings)
+    answerer: Any = importer.Uploads(tmp_path, readings)
     page = os.sysconf("SC_PAGESIZE")
     monkeypatch.setattr(Path, "read_text", lambda *_: "9 9 9 9 9 1000 9\n")  # pages, of which the sixth are of data
     monkeypatch.setattr(importer, "UPLOAD_MEMORY", 2 * 1000 * page)
