@@ -1,12 +1,15 @@
 """Reports of change in words: which lines there are, by the numbers of a report alone."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rankstream import RankingModel
 from rankstream.cli.drift import in_both, text_of_choices, text_of_models
 from rankstream.data.drift import LISTED_ITEMS, DriftReport, Movement
 from rankstream.data.item_changes import ItemMovement
+from shell import run
 
 pytestmark = pytest.mark.quick
 
@@ -124,3 +127,15 @@ def test_markets_of_one_period_are_named(capsys: pytest.CaptureFixture[str]) -> 
     ]
     with pytest.raises(ValueError, match="No market occurs in both periods"):
         in_both({"York": 1}, {"Leeds": 5})
+
+
+def test_models_are_of_one_market(tmp_path: Path) -> None:
+    for name in ("before.json", "after.json"):
+        RankingModel("ab", ["ab"], [1.0]).save(tmp_path / name)
+    assert run("drift", "before.json", "after.json", cwd=tmp_path).returncode == 0
+    refused = run("drift", "before.json", "after.json", "--by", "store", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--by needs files of choices, not models: leave it out." in refused.stderr
+    refused = run("drift", "before.json", "after.json", "--market", "York", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--market needs a folder of markets, or choices with --by: leave it out." in refused.stderr
