@@ -201,6 +201,15 @@ def test_changes_are_looked_for_by_default_where_nothing_fades(tmp_path: Path) -
     assert found[2:] == [[], [], []]
 
 
+def test_the_published_model_is_weighed_anew_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    live, told = Live(rounds=1, threshold=5.0), list[bool]()
+    monkeypatch.setattr(live.dense, "follow", lambda *words: told.append(words[-1]))
+    for batch in range(12):
+        live.observe([Record(("tea", "pie"), "tea" if batch < 6 else "pie")] * 60)
+    assert told.index(True) == (live.alarms[0].record - 1) // 60
+    assert not any(told[:6])
+
+
 def test_there_is_a_model_from_the_first_choice_on() -> None:
     for detect in (None, True):
         live = Live(detect=detect)
@@ -227,6 +236,7 @@ def test_a_count_other_than_one_ends_detection_unless_it_was_asked_for(times: fl
         with pytest.raises(ValueError, match="not a finite number"):
             one.observe([Record(("rum", "bun"), "bun", -1.0)])
         assert one.counts.observations == 661 + times
+        assert one.detector.assortments.number(("rum", "bun")) is None
     asked = Live(publish="sparse", rounds=1, detect=True)
     asked.observe([Record(("tea", "pie"), "tea", 60.0), Record(("tea", "pie"), "pie", 0.0)])
     assert asked.detector is not None
