@@ -17,6 +17,7 @@ import fuzz
 import fuzz_commands
 import fuzz_service
 import hostile
+import known_mistakes
 import mutants
 from doors import Claim
 from local_service import shop
@@ -87,6 +88,14 @@ def test_a_wrong_claim_is_noticed() -> None:
     assert "model's own" in str(Claim(0.1, 0.3, 0.2, 0.31).complaint())
     assert "gap" in str(Claim(0.1, 0.3, 0.2, 0.3, 0.25).complaint())
     assert Claim(0.1, 0.19, 0.2, 0.19, None, False).complaint() is None
+
+
+@pytest.mark.parametrize("mistake", known_mistakes.MISTAKES, ids=lambda mistake: f"{mistake.item} {mistake.module}")
+def test_a_known_mistake_can_still_be_put_back(mistake: known_mistakes.Mistake) -> None:
+    made, source = mistake.mutant(), (mutants.ROOT / "src" / "rankstream" / mistake.module).read_text()
+    assert made.mutation.apply(source) == source.replace(mistake.before, mistake.after)
+    file, _, test = mistake.test.partition("::")
+    assert ("def " + test.partition("[")[0]) in (mutants.ROOT / file).read_text()
 
 
 SOURCE = '''"""A module with 3 words."""
