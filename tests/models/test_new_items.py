@@ -282,3 +282,14 @@ def test_the_best_offer_with_candidates_is_that_of_brute_force(seed: int) -> Non
     assert found.value == pytest.approx(max(values.values()), abs=1e-9)
     assert found.offer == max(values, key=lambda offer: values[offer])
     assert found.proven
+
+
+@compiled_only
+def test_attributes_are_a_table_or_what_such_a_table_is_read_from(tmp_path: Path) -> None:
+    counts = rs.ChoiceCounts(Assortments(OFFERS, ITEMS), [5.0, 3, 2, 4, 1, 2, 3, 2, 2, 1, 6, 1])
+    rows = {item: {"size": size} for item, size in SIZES.items()}
+    file = tmp_path / "items.csv"
+    file.write_text("item,size\n" + "".join(f"{item},{size}\n" for item, size in SIZES.items()))
+    known, *others = (rs.estimate(counts, attributes=given).model for given in (rs.read_attributes(rows), rows, file))
+    for model in others:
+        assert model.with_items(NEW).predict(("gin", "tea")) == known.with_items(NEW).predict(("gin", "tea"))

@@ -123,7 +123,11 @@ class Attributes:
         return np.array(numbers), sentences
 
 
-def read_attributes(source: "str | os.PathLike[str] | Rows | Attributes") -> Attributes:
+AttributeSource = Attributes | Rows | str | os.PathLike[str]
+"""What ``read_attributes`` takes."""
+
+
+def read_attributes(source: AttributeSource) -> Attributes:
     """Read a table of items and their attributes: a CSV file whose first column is the item, or a dict of dicts."""
     if isinstance(source, Attributes):
         return source

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from rankstream._core import number_between, until
-from rankstream.data.attributes import Attributes
+from rankstream.data.attributes import AttributeSource, read_attributes
 from rankstream.estimation.task import Task, estimate_of
 from rankstream.models import ChoiceModel, EntropyFit, RankingLaw, fit_max_entropy
 from rankstream.models.entropy.pool import PoolGuide
@@ -35,9 +35,9 @@ class MaxEntropy:
         The duality gap at which the fit ends.
     max_rounds : int
         Maximum number of runs of the exact program.
-    attributes : Attributes, optional
-        Attributes of the items (``read_attributes``): base models with part-worths join the prior, and the model's
-        ``with_items`` adds items that were never offered.
+    attributes : Attributes, mapping or path, optional
+        Attributes of the items, as ``read_attributes`` takes them: base models with part-worths join the prior, and
+        the model's ``with_items`` adds items that were never offered.
     """
 
     name: ClassVar[str] = "max-entropy"
@@ -46,7 +46,7 @@ class MaxEntropy:
     trust: float | Literal["auto"] | None = "auto"
     tolerance_nats: float = 1e-3
     max_rounds: int = 1000
-    attributes: Attributes | None = None
+    attributes: AttributeSource | None = None
 
     def fit(self, task: Task) -> Estimate[Any]:
         """As ``Method`` says; a tenth of the time is for the certificate."""
@@ -70,5 +70,5 @@ class MaxEntropy:
             max_rounds=self.max_rounds,
             seed=task.seed,
             watch=task.watch,
-            attributes=self.attributes,
+            attributes=None if self.attributes is None else read_attributes(self.attributes),
         )

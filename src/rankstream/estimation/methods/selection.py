@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Literal, Protocol, TypedDict
 
-from rankstream.data import Attributes, ChoiceCounts
+from rankstream.data import ChoiceCounts
+from rankstream.data.attributes import AttributeSource
 from rankstream.distances import Distance
 from rankstream.estimation.methods.max_entropy import MaxEntropy
 from rankstream.estimation.methods.parametric import (
@@ -55,7 +56,7 @@ class Settings(TypedDict, total=False):
     tolerance_nats: float
     prior: RankingLaw | PoolGuide | Literal["held-out", "default", "stacked"]
     trust: float | Literal["auto"] | None
-    attributes: Attributes | None
+    attributes: AttributeSource | None
     classes: int | Literal["cv"]
     tried: Sequence[int]
     starts: int
