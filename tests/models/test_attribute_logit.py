@@ -164,7 +164,7 @@ def test_guides_with_attributes_are_weighed_and_the_chain_is_not(fitted: tuple[C
     _, table, fit = fitted
     names = [guide.name for guide in with_attributes(table)]
     assert CHAIN.name not in names
-    assert names[:3] == ["logit with attributes", "3 classes with attributes", "6 classes with attributes"]
+    assert names[:3] == ["logit with attributes", "3 classes with attributes", "normal taste with attributes"]
     told = fit.model.about["prediction"]
     assert "logit with attributes" in told["held_out_log_likelihood"]
     assert CHAIN.name not in told["held_out_log_likelihood"]
@@ -260,7 +260,7 @@ def test_smooth_tastes_are_those_of_plain_sums(monkeypatch: pytest.MonkeyPatch) 
     points, offers = taste_points(1, 32)[:, 0], counts.assortments
 
     def cost(level: Vec, direction: Vec) -> float:
-        total = 0.05 * float(level @ level) + 0.5 * float(direction @ direction)
+        total = 0.2 * float(level @ level) + 2.0 * float(direction @ direction)
         worth = np.exp(basis @ (level[:, np.newaxis] + np.outer(direction, points)))
         for number in range(offers.n_offers):
             place = slice(offers.indptr[number], offers.indptr[number + 1])

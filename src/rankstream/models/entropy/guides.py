@@ -146,17 +146,20 @@ PRICED = (PRICED_LOGIT, *(Guide(f"{size} classes with a price", "priced classes"
 PRICED_FAMILIES = {guide.family for guide in PRICED}
 ATTRIBUTE_GUIDES = (
     Guide("logit with attributes", LOGIT.family, 1, SHRUNK_SMOOTHING, before=0.0),
-    *(Guide(f"{size} classes with attributes", "attribute classes", size, SHRUNK_SMOOTHING) for size in (3, 6)),
+    Guide("3 classes with attributes", "attribute classes", 3, SHRUNK_SMOOTHING),
     Guide("normal taste with attributes", TASTE.family),
 )
 
 
 def with_attributes(table: Attributes | None) -> tuple[Guide, ...]:
-    """The guides with these attributes, if any; a Markov chain has no place for an item that was never offered."""
+    """The guides with these attributes, if any; a Markov chain has no place for an item that was never offered.
+
+    Normal taste without attributes is behind that with them even where they are irrelevant.
+    """
     if table is None:
         return GUIDES
     known = (replace(guide, attributes=table) for guide in ATTRIBUTE_GUIDES)
-    return (*known, *(guide for guide in GUIDES if guide is not CHAIN))
+    return (*known, *(guide for guide in GUIDES if guide not in (CHAIN, TASTE)))
 
 
 def imagine(counts: ChoiceCounts, guides: Sequence[Guide]) -> ChoiceCounts:

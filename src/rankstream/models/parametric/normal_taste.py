@@ -19,6 +19,7 @@ FACTORS, HALF, MAX_ROUNDS = 5, 32, 300  # directions, half of the points, steps;
 MIN_ATTRACTION = 1e-100  # relative to the best item's, so that sums of quotients stay finite
 OWN_SPREAD = 0.3  # of items with attributes, relative to part-worths; benchmarks/attributes.py
 SPREAD, LEVEL = 0.5, 0.05  # penalties of a squared direction and a squared mean utility, in nats
+ATTRIBUTE_SPREAD, ATTRIBUTE_LEVEL = 2.0, 0.2  # the same with attributes; benchmarks/attributes.py
 
 
 @cache
@@ -67,6 +68,7 @@ def fit_normal_taste(
     mixture = np.full(len(points), 1.0 / len(points))
     tallies, basis = np.ascontiguousarray(data.tallies), _basis(data, attributes)
     size = basis.shape[1]
+    spread, level_cost = (SPREAD, LEVEL) if attributes is None else (ATTRIBUTE_SPREAD, ATTRIBUTE_LEVEL)
 
     def attraction_of(parameters: Vec) -> Vec:
         level, directions = parameters[:size], parameters[size:].reshape(size, FACTORS)
@@ -81,8 +83,8 @@ def fit_normal_taste(
         slope = basis.T @ (top - attraction * bottom)
         level, directions = parameters[:size], parameters[size:]
         gradient = np.concatenate([slope.sum(axis=1), (slope @ points).ravel()])
-        gradient -= np.concatenate([2.0 * LEVEL * level, 2.0 * SPREAD * directions])
-        cost = LEVEL * float(level @ level) + SPREAD * float(directions @ directions)
+        gradient -= np.concatenate([2.0 * level_cost * level, 2.0 * spread * directions])
+        cost = level_cost * float(level @ level) + spread * float(directions @ directions)
         return cost - value, -gradient
 
     begin: Any = _begin(data, seed) if start is None else _parameters(start, points)
