@@ -14,6 +14,7 @@ from rankstream import Assortments, EntropyModel
 from rankstream._core.types import Vec
 from rankstream.data.attributes import Attributes
 from rankstream.decide import best_offer
+from rankstream.estimation.misfit import Misfit
 from rankstream.models.answers import prediction_to_json
 from rankstream.models.entropy.new_items import WorthRegression
 from rankstream.models.entropy.ranking_laws import plackett_luce
@@ -158,41 +159,68 @@ def test_errors_of_new_items() -> None:
         rs.Bootstrap(counts, model=model.with_items(NEW), replicates=2)
 
 
-def regression(logs: Vec, sizes: Vec, ridge: float) -> tuple[float, float]:
-    """Level and slope of a ridge regression with a free level, by least squares with one more row."""
-    x = (sizes - sizes.mean()) / sizes.std()
-    system = np.vstack([np.column_stack([np.ones_like(x), x]), [0.0, np.sqrt(ridge)]])
-    level, slope = np.linalg.lstsq(system, np.append(logs, 0.0))[0]
-    return float(level), float(slope)
+def dense_prediction(logs: Vec, rows: Vec, new: Vec) -> tuple[float, float]:
+    """Mean and variance for a new item, ridge by ridge, from the dense covariance of all items and a free level."""
+    size, answers = len(logs), []
+    ones, contrasts = np.ones(size), np.linalg.svd(np.ones((1, size)))[2][1:]
+    for ridge in (*np.geomspace(0.1, 1000.0, 9), 1e9):
+        covariance, shared = np.eye(size) + rows @ rows.T / ridge, rows @ new / ridge
+        apart, inverse = contrasts @ covariance @ contrasts.T, np.linalg.inv(covariance)
+        squares = float((contrasts @ logs) @ np.linalg.solve(apart, contrasts @ logs)) + 0.25
+        height = -0.5 * np.linalg.slogdet(apart)[1] - 0.5 * size * np.log(squares)
+        level, left = ones @ inverse @ logs / (ones @ inverse @ ones), 1.0 - shared @ inverse @ ones
+        spread = 1.0 + new @ new / ridge - shared @ inverse @ shared + left**2 / (ones @ inverse @ ones)
+        mean = level + shared @ inverse @ (logs - level)
+        answers.append((height, mean, squares / size * spread))
+    heights, means, variances = np.array(answers).T
+    chances = np.exp(heights - heights.max()) * np.array(
+        [*[1.0] * 9, 10.0]
+    )  # about half in advance on the average item
+    chances /= chances.sum()
+    mean = float(chances @ means)
+    return mean, float(chances @ (variances + (means - mean) ** 2))
 
 
-def test_worths_are_explained_by_the_ridge_that_predicts_items_left_out() -> None:
-    random, sizes = np.random.default_rng(3), np.array([1.0, 2.0, 4.0, 3.0, 7.0, 5.0])
-    table = Attributes(tuple("abcdef"), {"size": sizes.tolist()})
-    for slope in (1.0, 0.0):
-        logs = slope * (sizes - sizes.mean()) / sizes.std() + 0.3 * random.normal(size=6)
-        found = WorthRegression(np.exp(logs)[np.newaxis], np.ones(1), table.matrix)
-        level, slopes = found.logs.mean(), found.mean_part_worths
-        answers: dict[float, float] = {}
-        for ridge in (*np.geomspace(0.1, 1000.0, 9), 1e9):
-            cost = 0.0
-            x = (sizes - sizes.mean()) / sizes.std()
-            for left in range(6):  # leave an item out, in the scale of all items
-                rest = np.delete(np.arange(6), left)
-                rows = np.column_stack([np.ones(5), x[rest]])
-                fit = np.linalg.solve(rows.T @ rows + np.diag([0.0, ridge]), rows.T @ logs[rest])
-                cost += (logs[left] - fit @ [1.0, x[left]]) ** 2
-            answers[ridge] = cost
-        costs = np.array(list(answers.values())) + 0.25
-        chances = (costs / costs.min()) ** -3.0 * np.array(
-            [*[1.0] * 9, 10.0]
-        )  # about half in advance on the average item
-        chances /= chances.sum()
-        every = np.array([regression(logs, sizes, ridge) for ridge in answers])
-        assert (level, slopes[0, 0]) == pytest.approx(chances @ every, abs=1e-9)
-        assert (abs(slopes[0, 0]) > 0.5) == (slope > 0)
-        assert found.error == pytest.approx(np.sqrt(chances @ costs / 7.0))
-        assert 4.0 <= found.freedom <= 5.0
+@pytest.mark.parametrize("slope", [1.0, 0.0])
+def test_a_new_item_is_averaged_over_ridges_by_their_marginal_likelihoods(slope: float) -> None:
+    random = np.random.default_rng(3)
+    rows = random.normal(size=(7, 2))
+    rows -= rows.mean(axis=0)
+    logs, new = rows @ [slope, -slope] + 0.3 * random.normal(size=7), np.array([[0.5, -1.0]])
+    found = WorthRegression(np.exp(logs)[np.newaxis], np.ones(1), rows)
+    mean, variance = dense_prediction(logs, rows, new[0])
+    assert found.predict(new)[0, 0] == pytest.approx(mean, abs=1e-6)
+    drawn = np.array([found.predict(new, random)[0, 0] for _ in range(4000)])
+    t_variance = found.freedom / (found.freedom - 2.0)
+    assert drawn.mean() == pytest.approx(mean, abs=0.05)
+    assert drawn.var() == pytest.approx(variance * t_variance, rel=0.15)
+    assert (abs(mean - logs.mean()) > 0.8) == (slope > 0)
+
+
+def test_effects_that_all_classes_share_do_not_blur_how_classes_differ() -> None:
+    random = np.random.default_rng(4)
+    rows = random.normal(size=(12, 2))
+    rows -= rows.mean(axis=0)
+    part_worths, shares = random.normal(size=(3, 2)), np.array([0.5, 0.3, 0.2])
+    logs = part_worths @ rows.T + random.normal(size=12)
+    new = random.normal(size=(1, 2))
+    found = WorthRegression(np.exp(logs - logs.max()), shares, rows).predict(new)[:, 0]
+    differences, truth = found - shares @ found, part_worths @ new[0] - shares @ part_worths @ new[0]
+    levels = logs.mean(axis=1) - shares @ logs.mean(axis=1)
+    assert differences - levels == pytest.approx(truth, abs=0.05)
+
+
+def test_errors_of_a_new_item_go_together_as_those_of_the_classes_do() -> None:
+    random = np.random.default_rng(5)
+    rows = random.normal(size=(40, 1))
+    rows -= rows.mean(axis=0)
+    effects = random.normal(size=(2, 40))
+    logs = np.array([effects[0], effects[0], effects[1]])  # two classes alike, and one of its own
+    found = WorthRegression(np.exp(logs), np.array([0.25, 0.25, 0.5]), rows)
+    drawn = np.array([found.predict(np.ones((1, 1)), random)[:, 0] for _ in range(2000)])
+    together = np.corrcoef(drawn.T)
+    assert together[0, 1] == pytest.approx(1.0)
+    assert abs(together[0, 2]) < 0.3
 
 
 def explained_model(noise: float) -> EntropyModel:
@@ -249,10 +277,10 @@ def test_a_chart_of_importance_has_a_bar_for_each_attribute() -> None:
 
 
 def test_an_interval_of_a_new_item_is_as_wide_as_its_attributes_explain_little() -> None:
-    random, sizes = np.random.default_rng(3), np.array([1.0, 2.0, 4.0, 3.0])
+    own, sizes = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, 2.0, 4.0, 3.0])
     widths = []
-    for noise in (0.0, 2.0):
-        worth = np.exp(0.5 * sizes + noise * random.normal(size=4))
+    for effect in (0.0, 1.2):
+        worth = np.exp(0.5 * sizes + effect * own)
         prior = plackett_luce(ITEMS, [*worth, 3.0])
         model = EntropyModel(prior, Assortments(OFFERS, ITEMS), np.zeros(12), a_model(0).attributes)
         counts = rs.ChoiceCounts(model.assortments, np.round(1000.0 * model.probabilities(model.assortments)))
@@ -262,8 +290,21 @@ def test_an_interval_of_a_new_item_is_as_wide_as_its_attributes_explain_little()
         gin = wide.predict(("gin", "nothing"))["gin"]
         assert gin.share == model.with_items(NEW).predict(("gin", "nothing"))["gin"]
         assert wide.model.never_offered == ("gin", "bun")  # type: ignore[attr-defined]
-        widths.append(gin.high - gin.low)
+        bun = wide.predict(("bun", "nothing"))["bun"]
+        widths.append(bun.high - bun.low)
     assert widths[1] > 1.5 * widths[0]
+
+
+def test_errors_that_new_items_were_drawn_with_are_not_stretched() -> None:
+    model = a_model(2)
+    counts = rs.ChoiceCounts(model.assortments, np.round(1000.0 * model.probabilities(model.assortments)))
+    many = rs.Bootstrap(counts, rs.methods.MaxEntropy(prior=model.prior, trust=None), 5, model=model)
+    many.misfit = Misfit(unseen=0.02, scale=100.0)
+    wide, offers = many.with_items(NEW), Assortments([("tea", "rum"), ("tea", "gin")], (*ITEMS, *NEW))
+    share, error, shift = wide.spread(offers)
+    stretch = np.array([2.0, 2.0, 1.0, 1.0])  # 1 + half of the misfit times its scale
+    expected = stretch * (error**2 + shift**2) + 0.01 * share * (1.0 - share)
+    assert wide.errors(offers) ** 2 == pytest.approx(expected)
 
 
 @compiled_only

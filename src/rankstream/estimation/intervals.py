@@ -134,8 +134,8 @@ class Bootstrap:
     def with_items(self, items: Any, seed: int = 0) -> "Bootstrap":
         """Return the bootstrap of ``model.with_items(items)``, with attributes of items that were never offered.
 
-        In each replicate, what a new item is worth is drawn around the regression on attributes, with the error of such
-        predictions for items left out. So intervals of new items are wide where attributes explain little.
+        In each replicate, what a new item is worth is drawn from the posterior of its regression on attributes. So
+        intervals of new items are wide where attributes explain little.
         """
         wide, random = copy(self), np.random.default_rng(seed)
         model: Any = self.model
@@ -165,7 +165,9 @@ class Bootstrap:
     def errors(self, assortments: Assortments) -> Vec:
         """Return sqrt(se^2 + shift^2 + misfit) for every coordinate of any offers."""
         share, error, shift = self.spread(assortments)
-        return np.sqrt(self.misfit.variance(share, error**2 + shift**2, self.misfit.has(assortments)))
+        new = {*getattr(self.model, "never_offered", ())}
+        drawn = np.array([not new.isdisjoint(offer) for offer in assortments.offers])[assortments.owner]
+        return np.sqrt(self.misfit.variance(share, error**2 + shift**2, self.misfit.has(assortments), drawn))
 
     def bounds_of(
         self,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankstream._core.types import Vec
+from rankstream._core.types import Mask, Vec
 from rankstream.data import Assortments, ChoiceCounts
 from rankstream.data.observations import person_deviations
 from rankstream.distances import observation_weights
@@ -92,10 +92,14 @@ class Misfit:
     offers: frozenset[frozenset[object]] = frozenset()
     doubt: float = 0.0
 
-    def variance(self, share: Vec, spread: Vec, seen: Vec | None = None) -> Vec:
-        """Return the squared standard error of shares whose replicates have this squared spread."""
+    def variance(self, share: Vec, spread: Vec, seen: Vec | None = None, drawn: Mask | bool = False) -> Vec:
+        """Return the squared standard error of shares whose replicates have this squared spread.
+
+        It is not stretched in offers of new items: what these are worth was ``drawn`` with errors of its own.
+        """
         beyond = self.unseen if seen is None else np.where(seen, self.seen, self.unseen)
-        return spread * (1.0 + HALF * beyond * self.scale) + HALF * beyond * share * (1.0 - share)
+        scale = np.where(drawn, 0.0, self.scale)
+        return spread * (1.0 + HALF * beyond * scale) + HALF * beyond * share * (1.0 - share)
 
     def stretched(self, spread: Vec) -> Vec:
         """Return the same for numbers that are not shares, all in proportion to the replicates' spread."""

@@ -16,7 +16,7 @@ MIN_WORTH = 1e-3  # of an item relative to the mean of its class: less says noth
 MAX_LOG = 300.0  # of a worth, so that none is infinite
 MIN_VARIANCE = 1e-12  # of log worths, so that none is divided by 0
 N_DRAWS = 4000  # of part-worths, for intervals of importance
-MIN_FREEDOM = 2.0  # degrees of freedom of an error
+MIN_NORM = 1e-9  # of residuals: less is rounding
 RIDGES = (*np.geomspace(0.1, 1000.0, 9).tolist(), 1e9)  # tried; with the last, every new item counts as average
 
 
@@ -36,9 +36,9 @@ def add_items(
     """Return the law with more items, and what is to be said about levels that no item of the fit has.
 
     The log of what an item is worth to a class is regressed on the attributes, for the first ``n_known`` items. With
-    ``random``, it is drawn around that with the errors of items left out, for intervals: one draw from Student's t for
-    all classes. New items do not change the order of the others, because Plackett-Luce classes are consistent under
-    deletion. So a tilted law stays the same on them, with the same duals and the same normaliser.
+    ``random``, it is drawn around that, for intervals. New items do not change the order of the others, because
+    Plackett-Luce classes are consistent under deletion. So a tilted law stays the same on them, with the same duals and
+    the same normaliser.
 
     >>> law = plackett_luce(["tea", "pie", "cake", "rum"], [[8.0, 1.0, 2.0, 4.0]])
     >>> table = Attributes(("tea", "pie", "cake", "rum"), {"size": [4, 1, 2, 3]})
@@ -47,8 +47,7 @@ def add_items(
     """
     coded, unknown = attributes.code(new)
     regression, centre = explain_worths(prior, attributes, n_known)
-    drawn = 0.0 if random is None else regression.error * random.standard_t(regression.freedom, size=len(coded))
-    worth = np.exp(np.clip(regression.predict(coded - centre) + drawn, -MAX_LOG, MAX_LOG))
+    worth = np.exp(np.clip(regression.predict(coded - centre, random), -MAX_LOG, MAX_LOG))
     return plackett_luce((*prior.items, *new), np.hstack([prior.attraction, worth]), prior.class_weights), unknown
 
 
@@ -61,57 +60,69 @@ class Importance(NamedTuple):
 
 
 class WorthRegression:
-    """Ridge regressions of log worths, classes by items, on coded rows with a mean of 0, and their weights.
+    """Bayesian ridge regressions of log worths, classes by items, on coded rows with a mean of 0.
 
-    Several ridges are tried; the last one gives every new item the average log worth. Each is weighted by how well it
-    predicts what items are worth that are left out, for all classes together; that last one has about half of the
-    weight in advance. So attributes are used as far as they help. ``error`` is the standard error of such a prediction.
+    What the classes have in common, their mean, is regressed on its own, and so is how each deviates from it. An effect
+    of an item that all classes share is noise in the mean alone: a few items tell how classes differ by attributes.
+    Each of these parts is averaged over ridges by their marginal likelihoods. The last ridge gives every new item the
+    average log worth and has about half of the weight in advance. So attributes are used as far as they help.
     """
 
     def __init__(self, worth: Vec, class_weights: Vec, rows: Vec) -> None:
-        self.class_weights, self.rows, size = class_weights, rows, len(rows)
+        self.class_weights, self.rows, ridges = class_weights / class_weights.sum(), rows, np.array(RIDGES)
         self.logs = np.log(np.maximum(worth, MIN_WORTH * worth.mean(axis=1, keepdims=True)))
-        self.level = self.logs.mean(axis=1, keepdims=True)
-        self.deviations, tried = self.logs - self.level, []
-        for ridge in RIDGES:
-            solution = np.linalg.solve(self._curvature(ridge), rows.T)
-            smoother = rows @ solution + 1.0 / size
-            errors = self.deviations @ (np.eye(size) - smoother) / (1.0 - np.diag(smoother))
-            cost = float(class_weights @ (errors**2).sum(axis=1)) + PRIOR_SQUARES
-            tried.append((cost, max(size - float(np.trace(smoother)), MIN_FREEDOM), self.deviations @ solution.T))
-        self.costs, self.freedoms, self.part_worths = (np.array(part) for part in zip(*tried, strict=True))
-        weights = (self.costs / self.costs.min()) ** (-0.5 * size)  # likelihoods of errors with an unknown variance
+        mean = self.class_weights @ self.logs
+        parts = np.vstack([mean, self.logs - mean])
+        self.levels = parts.mean(axis=1, keepdims=True)
+        deviations, self.freedom = parts - self.levels, len(rows) - 1.0 + PRIOR_EFFECTS
+        values, self.vectors = np.linalg.eigh(rows.T @ rows)
+        self.inverse = 1.0 / (np.maximum(values, 0.0) + ridges[:, np.newaxis])  # eigenvalues, for each ridge
+        slopes, scales = deviations @ rows @ self.vectors, self.inverse[:, np.newaxis]
+        self.part_worths = (slopes * scales) @ self.vectors.T  # ridges, parts, columns
+        squares = (deviations**2).sum(axis=1) - (slopes**2 * scales).sum(axis=2) + PRIOR_SQUARES
+        heights = np.log(self.inverse * ridges[:, np.newaxis]).sum(axis=1, keepdims=True)
+        heights = 0.5 * (heights - self.freedom * np.log(squares))  # of errors with an unknown variance
+        weights = np.exp(heights - heights.max(axis=0))
         weights[-1] *= len(RIDGES)
-        self.weights = weights / weights.sum()
-        self.mean_part_worths: Vec = np.tensordot(self.weights, self.part_worths, 1)
-        self.error = float(np.sqrt(self.weights @ self.costs / (size + PRIOR_EFFECTS)))
-        self.freedom = float(self.weights @ self.freedoms)
+        self.weights, self.variances = weights / weights.sum(axis=0), squares / self.freedom
+        average = np.einsum("rp,rpc->pc", self.weights, self.part_worths)
+        self.mean_part_worths: Vec = average[0] + average[1:]
+        self.residuals = deviations - average @ rows.T
 
-    def _curvature(self, ridge: float) -> Vec:
-        curved: Vec = self.rows.T @ self.rows + ridge * np.eye(self.rows.shape[1])
-        return curved
+    def predict(self, rows: Vec, random: np.random.Generator | None = None) -> Vec:
+        """Return the log worths of new items, classes by items; with ``random``, drawn with the errors of a new item.
 
-    def predict(self, rows: Vec) -> Vec:
-        """Return the log worths of new items, classes by items."""
-        expected: Vec = self.level + self.mean_part_worths @ rows.T
-        return expected
+        Errors follow Student's t, and go together among the classes as far as their residuals do.
+        """
+        answers = self.part_worths @ rows.T
+        expected = np.einsum("rp,rpi->pi", self.weights, answers)
+        if random is not None:
+            size = len(self.rows)
+            spread = 1.0 + 1.0 / size + self.inverse @ ((rows @ self.vectors) ** 2).T  # ridges by items
+            variance = np.einsum("rp,rpi->pi", self.weights, (answers - expected) ** 2)
+            variance += np.einsum("rp,ri->pi", self.weights * self.variances, spread)
+            unit = self.residuals / np.maximum(np.linalg.norm(self.residuals, axis=1, keepdims=True), MIN_NORM)
+            drawn = unit @ random.normal(size=(size, len(rows)))
+            drawn *= np.sqrt(self.freedom / random.chisquare(self.freedom, len(rows)))
+            expected = expected + np.sqrt(variance) * drawn
+        expected = expected + self.levels
+        worths: Vec = expected[0] + expected[1:]
+        return worths
 
     def importance(self, columns: Sequence[str], interval: float, random: np.random.Generator) -> dict[str, Importance]:
         """Return the share of the variance of log worths that each attribute explains, given the column of each row.
 
-        Intervals are of the posterior: a ridge is drawn by its weight, then part-worths around its solution.
+        Intervals are of the posterior of what classes have in common: a ridge is drawn by its weight, then part-worths.
         """
-        slopes = self.class_weights[:, np.newaxis] * (self.deviations @ self.rows)
-        slopes /= float(self.class_weights @ (self.deviations**2).sum(axis=1)) + MIN_VARIANCE
-        which = random.choice(len(RIDGES), size=N_DRAWS, p=self.weights)
-        drawn = (slopes * self.part_worths).sum(axis=1)[which]
-        for number, ridge in enumerate(RIDGES):
-            chosen = which == number
-            root = np.linalg.cholesky(np.linalg.inv(self._curvature(ridge)))
-            freedom, variance = self.freedoms[number], self.costs[number] / len(self.rows)
-            scale = np.sqrt(variance * freedom / random.chisquare(freedom, chosen.sum()))
-            shifts = random.normal(size=(chosen.sum(), len(root))) @ root.T
-            drawn[chosen] += slopes.sum(axis=0) * shifts * scale[:, np.newaxis]
+        deviations = self.logs - self.logs.mean(axis=1, keepdims=True)
+        slopes = self.class_weights[:, np.newaxis] * (deviations @ self.rows)
+        slopes /= float(self.class_weights @ (deviations**2).sum(axis=1)) + MIN_VARIANCE
+        which = random.choice(len(RIDGES), size=N_DRAWS, p=self.weights[:, 0])
+        scale = np.sqrt(self.variances[which, 0] * self.freedom / random.chisquare(self.freedom, N_DRAWS))
+        shifts = random.normal(size=(N_DRAWS, len(self.vectors))) * np.sqrt(self.inverse[which])
+        common = self.part_worths[which, 0] + scale[:, np.newaxis] * (shifts @ self.vectors.T)
+        apart = self.mean_part_worths - np.einsum("r,rc->c", self.weights[:, 0], self.part_worths[:, 0])
+        drawn = slopes.sum(axis=0) * common + (slopes * apart).sum(axis=0)
         found = {}
         for name in dict.fromkeys(columns):
             own = drawn[:, np.array(columns) == name].sum(axis=1)
