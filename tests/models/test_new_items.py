@@ -166,12 +166,12 @@ def dense_prediction(logs: Vec, rows: Vec, new: Vec) -> tuple[float, float]:
     for ridge in (*np.geomspace(0.1, 1000.0, 9), 1e9):
         covariance, shared = np.eye(size) + rows @ rows.T / ridge, rows @ new / ridge
         apart, inverse = contrasts @ covariance @ contrasts.T, np.linalg.inv(covariance)
-        squares = float((contrasts @ logs) @ np.linalg.solve(apart, contrasts @ logs)) + 0.25
-        height = -0.5 * np.linalg.slogdet(apart)[1] - 0.5 * size * np.log(squares)
+        squares = float((contrasts @ logs) @ np.linalg.solve(apart, contrasts @ logs)) + 0.02
+        height = -0.5 * np.linalg.slogdet(apart)[1] - 0.5 * (size - 0.9) * np.log(squares)
         level, left = ones @ inverse @ logs / (ones @ inverse @ ones), 1.0 - shared @ inverse @ ones
         spread = 1.0 + new @ new / ridge - shared @ inverse @ shared + left**2 / (ones @ inverse @ ones)
         mean = level + shared @ inverse @ (logs - level)
-        answers.append((height, mean, squares / size * spread))
+        answers.append((height, mean, squares / (size - 0.9) * spread))
     heights, means, variances = np.array(answers).T
     chances = np.exp(heights - heights.max()) * np.array(
         [*[1.0] * 9, 10.0]

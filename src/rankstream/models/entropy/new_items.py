@@ -10,7 +10,7 @@ from rankstream.data.assortments import Assortments
 from rankstream.data.attributes import Attributes, Rows
 from rankstream.models.answers import OUTSIDE_NAMES
 from rankstream.models.entropy.ranking_laws import RankingLaw, plackett_luce
-from rankstream.models.parametric.mnl import PRIOR_EFFECTS, PRIOR_SQUARES
+from rankstream.models.parametric.attribute_logit import ITEM_EFFECTS, ITEM_SQUARES
 
 MIN_WORTH = 1e-3  # of an item relative to the mean of its class: less says nothing about attributes
 MAX_LOG = 300.0  # of a worth, so that none is infinite
@@ -74,12 +74,12 @@ class WorthRegression:
         mean = self.class_weights @ self.logs
         parts = np.vstack([mean, self.logs - mean])
         self.levels = parts.mean(axis=1, keepdims=True)
-        deviations, self.freedom = parts - self.levels, len(rows) - 1.0 + PRIOR_EFFECTS
+        deviations, self.freedom = parts - self.levels, len(rows) - 1.0 + ITEM_EFFECTS
         values, self.vectors = np.linalg.eigh(rows.T @ rows)
         self.inverse = 1.0 / (np.maximum(values, 0.0) + ridges[:, np.newaxis])  # eigenvalues, for each ridge
         slopes, scales = deviations @ rows @ self.vectors, self.inverse[:, np.newaxis]
         self.part_worths = (slopes * scales) @ self.vectors.T  # ridges, parts, columns
-        squares = (deviations**2).sum(axis=1) - (slopes**2 * scales).sum(axis=2) + PRIOR_SQUARES
+        squares = (deviations**2).sum(axis=1) - (slopes**2 * scales).sum(axis=2) + ITEM_SQUARES
         heights = np.log(self.inverse * ridges[:, np.newaxis]).sum(axis=1, keepdims=True)
         heights = 0.5 * (heights - self.freedom * np.log(squares))  # of errors with an unknown variance
         weights = np.exp(heights - heights.max(axis=0))

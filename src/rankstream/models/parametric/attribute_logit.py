@@ -36,6 +36,9 @@ MIN_CURVATURE = 1e-9  # in units of the diagonal
 N_KINDS = 5
 ATTRIBUTE, FREE_ITEM, PRICE, CLASS_DEVIATION, ITEM_EFFECT = range(N_KINDS)
 """The kinds of coefficients, each with a variance of its own."""
+ITEM_SQUARES, ITEM_EFFECTS = 0.02, 0.1  # as PRIOR_SQUARES, where items have attributes: effects of items may be small
+SQUARES = np.array([ITEM_SQUARES, PRIOR_SQUARES, PRIOR_SQUARES, PRIOR_SQUARES, ITEM_SQUARES])
+EFFECTS = np.array([ITEM_EFFECTS, PRIOR_EFFECTS, PRIOR_EFFECTS, PRIOR_EFFECTS, ITEM_EFFECTS])
 COMMON = ("items", "log_likelihood", "iterations", "converged", "n_parameters", "no_choice_code")
 NO_PRICES = "No item has a price in its name, such as 'tea @ 3.50': use the method without a price, or PriceLevels."
 
@@ -319,7 +322,7 @@ class AttributeProblem:
         precision = self.precision(variances)
         known = np.clip(1.0 - precision * (self.root(point, precision) ** 2).sum(axis=1), 0.0, 1.0)
         squares, effective = (np.bincount(self.kinds, part[self.classes :], N_KINDS) for part in (point**2, known))
-        return (squares + PRIOR_SQUARES) / (effective + PRIOR_EFFECTS)
+        return (squares + SQUARES) / (effective + EFFECTS)
 
 
 def _items_and_prices(labels: Sequence[Label]) -> tuple[Codes, Vec]:
