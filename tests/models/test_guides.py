@@ -14,8 +14,9 @@ from rankstream.data import simulate
 from rankstream.models import fit_max_entropy, plackett_luce
 from rankstream.models.entropy import ensemble as stacking
 from rankstream.models.entropy import trust as tilts
-from rankstream.models.entropy.ensemble import best_weights, fit_stack
-from rankstream.models.entropy.guides import CHAIN, HEAVY, LIGHT, LOGIT, TASTE, UNIFORM
+from rankstream.models.entropy.ensemble import Stack, best_weights, fit_stack
+from rankstream.models.entropy.guides import CHAIN, HEAVY, LIGHT, LOGIT, TASTE, UNIFORM, FittedGuide
+from rankstream.models.entropy.saved_fit import UNKNOWN, saved_fit
 from rankstream.models.entropy.soft_lattice import SoftLattice
 from rankstream.models.entropy.trust import choose_trust, tilt_weights
 from rankstream.models.parametric.base import climb
@@ -255,3 +256,19 @@ def test_scores_are_nats_gained_over_a_uniform_guess() -> None:
     scores = fit_stack(counts, (LOGIT, UNIFORM)).scores
     assert scores["uniform"] == pytest.approx(0.0, abs=1e-8)
     assert scores["logit"] > 1.0
+
+
+def test_a_saved_model_tells_how_many_ends_of_em_a_guide_has() -> None:
+    random, counts = np.random.default_rng(0), counts_of(2, 60)[1]
+    items = counts.assortments.items
+
+    def classes(size: int) -> LatentClassModel:
+        attraction = random.dirichlet(np.ones(len(items)), size=size)
+        return LatentClassModel(items=items, mixture=np.full(size, 1.0 / size), attraction=attraction, **UNKNOWN)
+
+    first = FittedGuide(HEAVY[0], (classes(3), classes(3)), np.array([0.998, 0.002]))  # 4e-5 of the mixture
+    stack = Stack((first, FittedGuide(LOGIT, (classes(1),), np.ones(1))), np.array([0.02004, 0.97996]))
+    again = saved_fit(fit_max_entropy(counts, stack, trust=None).model)
+    assert again is not None
+    assert again.stack is not None
+    assert again.stack.guides[0].weights == pytest.approx(first.weights)

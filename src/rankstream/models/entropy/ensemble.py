@@ -96,7 +96,8 @@ class Stack:
     def describe(self) -> dict[str, Any]:
         """What a prediction rests on, as what JSON can write."""
         names = [guide.guide.name for guide in self.guides]
-        weights = {name: round(weight, 4) for name, weight in zip(names, self.weights.tolist(), strict=True)}
+        # more digits than a reader needs: saved_fit tells by them how many ends of EM a guide has
+        weights = {name: round(weight, 6) for name, weight in zip(names, self.weights.tolist(), strict=True)}
         scores = {name: round(score, 2) for name, score in self.scores.items()}
         misfit = {} if self.misfit is None else {"held_out_misfit": round(max(0.0, self.misfit), 6)}
         return {"weights": weights, "held_out_log_likelihood": scores} | misfit
