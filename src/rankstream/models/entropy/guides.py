@@ -152,13 +152,11 @@ ATTRIBUTE_GUIDES = (
 
 
 def with_attributes(table: Attributes | None) -> tuple[Guide, ...]:
-    """The guides with these attributes, if any; a Markov chain has no place for an item that was never offered.
-
-    Normal taste without attributes is behind that with them even where they are irrelevant.
-    """
+    """The guides with these attributes, if any; a Markov chain has no place for an item that was never offered."""
     if table is None:
         return GUIDES
     known = (replace(guide, attributes=table) for guide in ATTRIBUTE_GUIDES)
+    # normal taste without attributes is behind that with them even where they are irrelevant
     return (*known, *(guide for guide in GUIDES if guide not in (CHAIN, TASTE)))
 
 

@@ -17,6 +17,7 @@ MAX_LOG = 300.0  # of a worth, so that none is infinite
 MIN_VARIANCE = 1e-12  # of log worths, so that none is divided by 0
 N_DRAWS = 4000  # of part-worths, for intervals of importance
 MIN_NORM = 1e-9  # of residuals: less is rounding
+MIN_FREEDOM = 2.0  # degrees of freedom of an error
 RIDGES = (*np.geomspace(0.1, 1000.0, 9).tolist(), 1e9)  # tried; with the last, every new item counts as average
 
 
@@ -73,21 +74,24 @@ class WorthRegression:
         self.logs = np.log(np.maximum(worth, MIN_WORTH * worth.mean(axis=1, keepdims=True)))
         mean = self.class_weights @ self.logs
         parts = np.vstack([mean, self.logs - mean])
-        self.levels = parts.mean(axis=1, keepdims=True)
-        deviations, self.freedom = parts - self.levels, len(rows) - 1.0 + ITEM_EFFECTS
+        deviations, self.freedom = parts - parts.mean(axis=1, keepdims=True), len(rows) - 1.0 + ITEM_EFFECTS
         values, self.vectors = np.linalg.eigh(rows.T @ rows)
         self.inverse = 1.0 / (np.maximum(values, 0.0) + ridges[:, np.newaxis])  # eigenvalues, for each ridge
         slopes, scales = deviations @ rows @ self.vectors, self.inverse[:, np.newaxis]
         self.part_worths = (slopes * scales) @ self.vectors.T  # ridges, parts, columns
         squares = (deviations**2).sum(axis=1) - (slopes**2 * scales).sum(axis=2) + ITEM_SQUARES
-        heights = np.log(self.inverse * ridges[:, np.newaxis]).sum(axis=1, keepdims=True)
-        heights = 0.5 * (heights - self.freedom * np.log(squares))  # of errors with an unknown variance
-        weights = np.exp(heights - heights.max(axis=0))
-        weights[-1] *= len(RIDGES)
-        self.weights, self.variances = weights / weights.sum(axis=0), squares / self.freedom
+        self.weights, self.variances = self._weigh(squares, len(RIDGES)), squares / self.freedom
         average = np.einsum("rp,rpc->pc", self.weights, self.part_worths)
         self.mean_part_worths: Vec = average[0] + average[1:]
         self.residuals = deviations - average @ rows.T
+
+    def _weigh(self, squares: Vec, before: float) -> Vec:
+        """Return the weights of ridges by their squared errors, a row for each; ``before`` is that of the last one."""
+        determinants = np.log(self.inverse * np.array(RIDGES)[:, np.newaxis]).sum(axis=1, keepdims=True)
+        heights = 0.5 * (determinants - self.freedom * np.log(squares))
+        weights: Vec = np.exp(heights - heights.max(axis=0))
+        weights[-1] *= before
+        return weights / weights.sum(axis=0)
 
     def predict(self, rows: Vec, random: np.random.Generator | None = None) -> Vec:
         """Return the log worths of new items, classes by items; with ``random``, drawn with the errors of a new item.
@@ -105,24 +109,27 @@ class WorthRegression:
             drawn = unit @ random.normal(size=(size, len(rows)))
             drawn *= np.sqrt(self.freedom / random.chisquare(self.freedom, len(rows)))
             expected = expected + np.sqrt(variance) * drawn
-        expected = expected + self.levels
-        worths: Vec = expected[0] + expected[1:]
+        worths: Vec = expected[0] + expected[1:] + self.logs.mean(axis=1, keepdims=True)
         return worths
 
     def importance(self, columns: Sequence[str], interval: float, random: np.random.Generator) -> dict[str, Importance]:
         """Return the share of the variance of log worths that each attribute explains, given the column of each row.
 
-        Intervals are of the posterior of what classes have in common: a ridge is drawn by its weight, then part-worths.
+        Here all classes have the same ridge and errors of the same variance, and their errors go together: an attribute
+        that explains a little of each class by chance explains nothing. Intervals are of the posterior.
         """
         deviations = self.logs - self.logs.mean(axis=1, keepdims=True)
         slopes = self.class_weights[:, np.newaxis] * (deviations @ self.rows)
         slopes /= float(self.class_weights @ (deviations**2).sum(axis=1)) + MIN_VARIANCE
-        which = random.choice(len(RIDGES), size=N_DRAWS, p=self.weights[:, 0])
-        scale = np.sqrt(self.variances[which, 0] * self.freedom / random.chisquare(self.freedom, N_DRAWS))
-        shifts = random.normal(size=(N_DRAWS, len(self.vectors))) * np.sqrt(self.inverse[which])
-        common = self.part_worths[which, 0] + scale[:, np.newaxis] * (shifts @ self.vectors.T)
-        apart = self.mean_part_worths - np.einsum("r,rc->c", self.weights[:, 0], self.part_worths[:, 0])
-        drawn = slopes.sum(axis=0) * common + (slopes * apart).sum(axis=0)
+        part_worths = self.part_worths[:, :1] + self.part_worths[:, 1:]
+        squares = (deviations * (deviations - part_worths @ self.rows.T)).sum(
+            axis=2
+        ) @ self.class_weights + ITEM_SQUARES
+        which = random.choice(len(RIDGES), size=N_DRAWS, p=self._weigh(squares[:, np.newaxis], 1.0)[:, 0])
+        used = len(self.vectors) - self.inverse.sum(axis=1) * RIDGES  # part-worths that are not shrunk away
+        scale = np.sqrt(squares[which] / random.chisquare(np.maximum(self.freedom - used, MIN_FREEDOM)[which]))
+        shifts = random.normal(size=(N_DRAWS, len(self.vectors))) * np.sqrt(self.inverse[which]) @ self.vectors.T
+        drawn = (slopes * part_worths).sum(axis=1)[which] + slopes.sum(axis=0) * shifts * scale[:, np.newaxis]
         found = {}
         for name in dict.fromkeys(columns):
             own = drawn[:, np.array(columns) == name].sum(axis=1)
