@@ -28,7 +28,7 @@ import numpy as np
 
 import rankstream as rs
 from rankstream import Assortments, ChoiceCounts
-from rankstream._core.types import Vec
+from rankstream._core.types import Codes, Vec
 from rankstream.models.entropy import new_items
 from rankstream.models.parametric.latent_class import mixed_shares
 
@@ -67,7 +67,7 @@ class Market:
         """The true shares, as a model gives them."""
         return self.shares(offers)
 
-    def importance(self, others: Vec) -> dict[str, float]:
+    def importance(self, others: Codes) -> dict[str, float]:
         """The true shares of the differences between some of the items that attributes explain."""
         logs, rows = np.log(self.worth[:, others]), self.table.matrix[others]
         apart = logs - logs.mean(axis=1, keepdims=True)

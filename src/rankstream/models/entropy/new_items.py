@@ -91,7 +91,8 @@ class WorthRegression:
         heights = 0.5 * (determinants - self.freedom * np.log(squares))
         weights: Vec = np.exp(heights - heights.max(axis=0))
         weights[-1] *= before
-        return weights / weights.sum(axis=0)
+        weights /= weights.sum(axis=0)
+        return weights
 
     def predict(self, rows: Vec, random: np.random.Generator | None = None) -> Vec:
         """Return the log worths of new items, classes by items; with ``random``, drawn with the errors of a new item.
