@@ -98,8 +98,8 @@ class Misfit:
         It is not stretched in offers of new items: what these are worth was ``drawn`` with errors of its own.
         """
         beyond = self.unseen if seen is None else np.where(seen, self.seen, self.unseen)
-        scale = np.where(drawn, 0.0, self.scale)
-        return spread * (1.0 + HALF * beyond * scale) + HALF * beyond * share * (1.0 - share)
+        stretch = HALF * beyond * np.where(drawn, 0.0, self.scale)
+        return spread * (1.0 + stretch) + HALF * beyond * share * (1.0 - share)
 
     def stretched(self, spread: Vec) -> Vec:
         """Return the same for numbers that are not shares, all in proportion to the replicates' spread."""

@@ -72,8 +72,7 @@ class WorthRegression:
     def __init__(self, worth: Vec, class_weights: Vec, rows: Vec) -> None:
         self.class_weights, self.rows, ridges = class_weights / class_weights.sum(), rows, np.array(RIDGES)
         self.logs = np.log(np.maximum(worth, MIN_WORTH * worth.mean(axis=1, keepdims=True)))
-        mean = self.class_weights @ self.logs
-        parts = np.vstack([mean, self.logs - mean])
+        parts = np.vstack([mean := self.class_weights @ self.logs, self.logs - mean])
         deviations, self.freedom = parts - parts.mean(axis=1, keepdims=True), len(rows) - 1.0 + ITEM_EFFECTS
         values, self.vectors = np.linalg.eigh(rows.T @ rows)
         self.inverse = 1.0 / (np.maximum(values, 0.0) + ridges[:, np.newaxis])  # eigenvalues, for each ridge
@@ -102,12 +101,11 @@ class WorthRegression:
         answers = self.part_worths @ rows.T
         expected = np.einsum("rp,rpi->pi", self.weights, answers)
         if random is not None:
-            size = len(self.rows)
-            spread = 1.0 + 1.0 / size + self.inverse @ ((rows @ self.vectors) ** 2).T  # ridges by items
+            spread = 1.0 + 1.0 / len(self.rows) + self.inverse @ ((rows @ self.vectors) ** 2).T  # ridges by items
             variance = np.einsum("rp,rpi->pi", self.weights, (answers - expected) ** 2)
             variance += np.einsum("rp,ri->pi", self.weights * self.variances, spread)
             unit = self.residuals / np.maximum(np.linalg.norm(self.residuals, axis=1, keepdims=True), MIN_NORM)
-            drawn = unit @ random.normal(size=(size, len(rows)))
+            drawn = unit @ random.normal(size=(len(self.rows), len(rows)))
             drawn *= np.sqrt(self.freedom / random.chisquare(self.freedom, len(rows)))
             expected = expected + np.sqrt(variance) * drawn
         worths: Vec = expected[0] + expected[1:] + self.logs.mean(axis=1, keepdims=True)

@@ -37,8 +37,8 @@ N_KINDS = 5
 ATTRIBUTE, FREE_ITEM, PRICE, CLASS_DEVIATION, ITEM_EFFECT = range(N_KINDS)
 """The kinds of coefficients, each with a variance of its own."""
 ITEM_SQUARES, ITEM_EFFECTS = 0.02, 0.1  # as PRIOR_SQUARES, where items have attributes: effects of items may be small
-SQUARES = np.array([ITEM_SQUARES, PRIOR_SQUARES, PRIOR_SQUARES, PRIOR_SQUARES, ITEM_SQUARES])
-EFFECTS = np.array([ITEM_EFFECTS, PRIOR_EFFECTS, PRIOR_EFFECTS, PRIOR_EFFECTS, ITEM_EFFECTS])
+SQUARES: Vec = np.array([ITEM_SQUARES, PRIOR_SQUARES, PRIOR_SQUARES, PRIOR_SQUARES, ITEM_SQUARES])
+EFFECTS: Vec = np.array([ITEM_EFFECTS, PRIOR_EFFECTS, PRIOR_EFFECTS, PRIOR_EFFECTS, ITEM_EFFECTS])
 COMMON = ("items", "log_likelihood", "iterations", "converged", "n_parameters", "no_choice_code")
 NO_PRICES = "No item has a price in its name, such as 'tea @ 3.50': use the method without a price, or PriceLevels."
 
