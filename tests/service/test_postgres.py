@@ -18,6 +18,7 @@ from rankstream.service.storage import postgres as connections
 from rankstream.service.storage import states as store
 from rankstream.service.storage.leases import Leases
 from rankstream.service.storage.publication import Published
+from rankstream.service.storage.writer import reason
 from rankstream.streams.background import refreshed
 from shell import run
 from stores import Store
@@ -67,6 +68,16 @@ def test_a_user_without_rights_is_refused(postgres: PostgresServer, place: str, 
     assert run("serve", "token", "list", other, cwd=tmp_path).returncode == 0
     done = run("serve", "token", "create", other, "--market", "cafe", cwd=tmp_path)
     assert (done.returncode, "permission denied for table tokens" in done.stderr) == (1, True)
+
+
+def test_a_standby_that_only_reads_is_not_a_full_disk(place: str) -> None:
+    with ExitStack() as stack:
+        opened = Store(place, stack)
+        opened.send(TEA)
+        opened.log.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+        with pytest.raises(sqlite3.OperationalError, match="read-only") as refused:
+            opened.send(TEA)
+        assert reason(refused.value).sentence.startswith("The log cannot be written: nothing of this was stored")
 
 
 def test_a_database_must_be_able_to_store_every_name(

@@ -19,9 +19,8 @@ SESSION: dict[str, Any] = {"tcp_user_timeout": 10_000, **KEPT_ALIVE, "applicatio
 LIMITS = "SET client_encoding = 'UTF8'; SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s'"
 MIGRATION = "postgres_{}.sql"  # beside this file: it upgrades a database to this version
 CODES = {
-    "53100": sqlite3.SQLITE_FULL, "58030": sqlite3.SQLITE_IOERR, "25006": sqlite3.SQLITE_READONLY,
-    "40P01": sqlite3.SQLITE_BUSY, "55P03": sqlite3.SQLITE_BUSY, "XX001": sqlite3.SQLITE_CORRUPT,
-    "XX002": sqlite3.SQLITE_CORRUPT,
+    "53100": sqlite3.SQLITE_FULL, "58030": sqlite3.SQLITE_IOERR, "40P01": sqlite3.SQLITE_BUSY,
+    "55P03": sqlite3.SQLITE_BUSY, "XX001": sqlite3.SQLITE_CORRUPT, "XX002": sqlite3.SQLITE_CORRUPT,
 }  # fmt: skip
 """The codes of SQLite's errors for those of PostgreSQL."""
 
