@@ -17,6 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any, NamedTuple
 
 import httpx
@@ -366,7 +367,8 @@ def _table(seeds: int, processes: int) -> bool:
     print("| | |\n|---|---|")
     for name, value in (("seeds", seeds), ("steps", steps), *sorted(faults.items()), ("failures", len(failures))):
         print(f"| {name} | {value:,} |")
-    print(f"{seconds:.0f} s, {seeds / seconds:.0f} seeds per second in {processes} processes")
+    spent = sum(sum(getrusage(whose)[:2]) for whose in (RUSAGE_SELF, RUSAGE_CHILDREN))
+    print(f"{seconds:.0f} s in {processes} processes, {spent:.0f} CPU seconds, load {os.getloadavg()[0]:.1f}")
     for seed, problem in failures[:3]:
         show_failure(seed, problem, None)
     return bool(failures)
