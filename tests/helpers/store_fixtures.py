@@ -10,7 +10,7 @@ import pytest
 from fault_world import World, simulated
 from postgres_server import PostgresServer, postgres_server, why_not
 from rankstream.service.storage.database import Place
-from stores import Store
+from storage_kinds import Store
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from rankstream.service.storage.publication import Published
 from rankstream.service.storage.writer import reason
 from rankstream.streams.background import refreshed
 from shell import run
-from stores import Store
+from storage_kinds import Store
 from waits import wait_for
 
 pytest_plugins = ["store_fixtures"]

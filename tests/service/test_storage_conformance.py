@@ -18,7 +18,7 @@ from rankstream.service.storage.database import transaction
 from rankstream.service.storage.ingest import Ingest, Sent
 from rankstream.service.storage.leases import LEASE_SECONDS, Leases, learners_alive
 from rankstream.service.storage.publication import Published
-from stores import Store
+from storage_kinds import Store
 from waits import LONG
 
 pytest_plugins = ["store_fixtures"]

@@ -12,7 +12,7 @@ from local_service import CAKE, PIE, TEA
 from rankstream.service.storage import log, maintenance, migration, tokens
 from rankstream.service.storage import states as store
 from rankstream.service.storage.database import Place
-from stores import Store
+from storage_kinds import Store
 
 pytest_plugins = ["store_fixtures"]
 
