@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rankstream.data.readers import tallies
+from rankstream.data.readers import read, results, tallies
 from rankstream.data.readers.markets import Partition, parts_of_folder, read_markets, unused_in_parts
 from rankstream.data.readers.options import check_options
 from rankstream.data.readers.tallies import Tallies, check_number
@@ -138,3 +138,13 @@ def test_too_many_markets_are_taken_for_customers(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ValueError, match=r"define more than 2 markets, such as '[0-2]'"):
         read_markets(frame(rows=bad), ["store"], HOW)
     assert len(read_markets(frame(rows=bad[:2]), ["store"], HOW).failed) == 2
+
+
+def test_groups_share_a_limit_on_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "MAX_GROUP_CELLS", 6)  # two groups of offers with 2 and 1 items
+    assert read(frame(), by="store").groups.keys() == {"York", "Bath"}
+    monkeypatch.setattr(results, "MAX_GROUP_CELLS", 5)
+    with pytest.raises(
+        ValueError, match="2 groups over 3 pairs of an offer and an item are 6 cells, beyond 5: use fewer"
+    ):
+        read(frame(), by="store")

@@ -380,3 +380,10 @@ def test_a_follower_without_a_model_says_so() -> None:
         _ = EntropyFollower(0).model
     assert not EntropyFollower(0).knows(counted(1).assortments)
     assert np.isclose(EntropyFollower(0).choices, 0.0)
+
+
+def test_before_the_first_record_there_is_no_item() -> None:
+    live = Live(publish="sparse", rounds=1)
+    assert (live.n_items, live.records) == (0, 0)
+    live.observe([Record(("a", "b"), "a", 1)])
+    assert (live.n_items, live.records) == (2, 1)
