@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 
 import rankstream as rs
 from rankstream import plots
+from rankstream.cli.decide import draw
 from rankstream.estimation.methods import Nearest, PrimalDual
 
 pytestmark = pytest.mark.quick
@@ -156,3 +158,18 @@ def test_convergence_on_data_at_rest_is_against_rounds() -> None:
     counts = rs.ChoiceCounts(rs.Assortments([("tea", "pie"), ("tea", "rum")]), [30, 70, 20, 80])
     axes = plots.convergence(rs.estimate(counts, method=PrimalDual(tolerance_mae=0.01)), Figure().subplots())
     assert axes.get_xlabel() == "rounds"
+
+
+def test_a_decision_is_drawn_by_size_and_beside_its_runners_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    for name in ("value_by_size", "runners_up"):
+        monkeypatch.setattr(
+            f"rankstream.plots.fits.{name}", lambda found, axes, name=name: drawn.append((name, found, axes))
+        )
+    draw("a decision", tmp_path / "plot.svg")  # type: ignore[arg-type]
+    (one, first, left), (other, second, right) = drawn
+    assert (one, first, other, second) == ("value_by_size", "a decision", "runners_up", "a decision")
+    assert left is not right
+    assert (tmp_path / "plot.svg").stat().st_size > 0
+    with pytest.raises(ValueError, match="There is nothing to draw without data: leave out --plot"):
+        draw(None, tmp_path / "none.svg")  # type: ignore[arg-type]

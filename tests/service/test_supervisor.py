@@ -1,5 +1,6 @@
 """The supervisor with a learner that is not a process: what it asks of it, when it gives up, and how long it waits."""
 
+import signal
 import subprocess
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -7,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from rankstream.service import run as service_run
+from rankstream.service.hub import Options
 from rankstream.service.processes import supervisor
 from rankstream.service.processes.supervisor import Supervisor
 
@@ -124,3 +127,29 @@ def test_a_learner_that_dies_is_started_again_after_ever_longer_pauses(
     assert pauses == [(7, 0.2), (None, 0.4), (7, 0.2), *((7, pause) for pause in growing[:9])]
     assert ("the learner could not be started", {"kind": "OSError"}) in noted
     assert watched.restarts == 12
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_learner_of_a_database_ends_with_a_signal(monkeypatch: pytest.MonkeyPatch, kind: signal.Signals) -> None:
+    handlers: dict[int, Callable[..., Any]] = {}
+    asked: list[str] = []
+    monkeypatch.setattr("rankstream.service.run.signal.signal", handlers.__setitem__)
+    database = SimpleNamespace(close=lambda: asked.append("checked"))
+    monkeypatch.setattr(service_run, "open_log", lambda url: database if url == "postgresql://shop" else None)
+    ends = {name: lambda name=name: asked.append(name) for name in ("begin", "end")}
+    monkeypatch.setattr(service_run, "Supervisor", lambda _: SimpleNamespace(**ends))
+
+    def ready() -> None:
+        asked.append("ready")
+        handlers[kind](kind, None)
+
+    service_run.learn("postgresql://shop", ready)
+    assert handlers.keys() == {signal.SIGINT, signal.SIGTERM}
+    assert asked == ["checked", "begin", "ready", "end"]
+
+
+def test_options_of_a_server_that_is_told_nothing() -> None:
+    plain = Options()
+    assert (plain.seed, plain.keep, plain.hosts, plain.link) == (0, None, (), None)
+    assert plain.new_markets
+    assert plain.learns
