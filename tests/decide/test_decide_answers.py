@@ -343,3 +343,11 @@ def test_the_next_offer_works_with_a_live_model() -> None:
         next_offer(counts(), 1.0, "luck")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="changes with the data"):
         next_offer(counts(), 1.0, method="auto")
+
+
+def test_an_item_that_nobody_wants_would_change_nothing() -> None:
+    model = RankingModel("abcn", ["anbc", "nabc", "cnab"], [0.5, 0.3, 0.2], no_choice_code=3)
+    found = best_offer(model, {"a": 1.0, "b": 1.0, "c": -0.5})
+    assert found.explain().splitlines()[2:] == [
+        "Adding b would change nothing.", "Adding c would cost 10.00.",
+    ]  # fmt: skip

@@ -270,3 +270,13 @@ for end in ((), (9,)):
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, env=uncompiled, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("held", [[(0, 1), (0, 2)], [(0, 1, 2), (0, 1), (0, 2)], [(0, 3, 1), (0, 2, 3), (0, 1, 2)]])
+def test_the_no_choice_item_may_be_the_first(held: list[tuple[int, ...]]) -> None:
+    offers = Assortments(held, items=range(max(map(max, held)) + 1))
+    assert offers.no_choice_code == 0
+    for seed in range(5):
+        costs = np.random.default_rng(seed).normal(size=offers.n_coordinates)
+        least = min(float(costs @ offers.vertex(order)) for order in permutations(range(offers.n_items)))
+        assert DenseOracle(offers).cheapest(costs).value == pytest.approx(least, abs=1e-9)
