@@ -1,4 +1,5 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
+from time import tzset
 from typing import Any
 
 import numpy as np
@@ -150,3 +151,13 @@ def test_forgetting_counts_can_be_estimated_from_but_not_merged() -> None:
 def test_mistakes_are_explained(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_times_without_a_zone_are_utc_wherever_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        tzset()
+        east = timezone(timedelta(hours=2))
+        moments = [datetime(1970, 1, 2), datetime(1970, 1, 2, tzinfo=UTC), datetime(1970, 1, 2, 2, tzinfo=east)]
+        assert as_seconds(moments).tolist() == [86400.0] * 3
+    tzset()
