@@ -4,6 +4,7 @@ import sqlite3
 import time
 from contextlib import ExitStack, closing
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,16 +14,17 @@ from local_service import CAKE, TEA
 from postgres_server import PostgresServer, why_not
 from rankstream.service.processes import importer
 from rankstream.service.processes.learner import LogLearner
-from rankstream.service.storage import ingest, log, migration, tokens
+from rankstream.service.storage import ingest, log, maintenance, migration, tokens
 from rankstream.service.storage import postgres as connections
 from rankstream.service.storage import states as store
+from rankstream.service.storage.database import transaction, upsert
 from rankstream.service.storage.leases import Leases
 from rankstream.service.storage.publication import Published
 from rankstream.service.storage.writer import reason
 from rankstream.streams.background import refreshed
 from shell import run
 from storage_kinds import Store
-from waits import wait_for
+from waits import LONG, wait_for
 
 pytest_plugins = ["store_fixtures"]
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
@@ -151,6 +153,26 @@ def test_an_import_of_a_server_that_ended_is_learned(place: str, tmp_path: Path)
         saved = store.load_market(opened.learned, row.id)
         assert saved is not None
         assert (saved.position, saved.state != b"") == (row.records, True)
+
+
+def test_a_purge_waits_for_a_learner_that_saves(postgres: PostgresServer, place: str) -> None:
+    with ExitStack() as stack:
+        opened = Store(place, stack)
+        opened.send(TEA, TEA)
+        leases = opened.leases()
+        leases.beat()
+        ((market, fence),) = leases.held.items()
+        opened.save(1, fence=fence)
+        with transaction(opened.learned):  # as in a save
+            opened.learned.execute("SELECT fence FROM leases WHERE market = ? FOR UPDATE", (market,))
+            purge = Thread(target=maintenance.purge, args=(place, "cafe"))
+            purge.start()
+            waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '{}'"
+            wait_for(lambda: postgres.run(waits.format(place.rpartition("/")[2])))
+            upsert(opened.learned, "learned", (market, 1, 2, b"state"))
+        purge.join(LONG)
+        assert log.market_rows(opened.log) == []
+        assert [table for table in store.OF_MARKETS if opened.log.execute(f"SELECT 1 FROM {table}").fetchone()] == []
 
 
 def test_a_database_is_moved_to_another(postgres: PostgresServer, place: str) -> None:

@@ -16,7 +16,7 @@ from rankstream.service.storage.log import is_damage
 
 NAME = "learned.sqlite3"
 VERSION = 1
-OF_MARKETS = ("learned", "served", "course", "problems", "listings", "leases")
+OF_MARKETS = ("leases", "learned", "served", "course", "problems", "listings")  # locked in the order of a save
 IMPORTS = 7208616  # of PostgreSQL's advisory locks: the markets that are being imported
 MAX_COURSE_POINTS = 400  # stored points of a market's history; not tuned, more than a chart can show
 TABLES = """
