@@ -23,7 +23,7 @@ def test_a_change_is_noticed_and_told(tmp_path: Path) -> None:
     changes = [change for line in told for change in line["changes"]]
     assert 2000 < changes[0]["record"] < 2700
     assert len(changes) == told[-1]["alarms"]
-    assert "the counts restart" in call(source, "--out", tmp_path / "text", "--to-end", "--detect").output
+    assert "counts restart" in call(source, "--out", tmp_path / "text", "--to-end", "--detect").output
     watched = Live.load(tmp_path / "json" / "state.npz")
     assert watched.records == 3000
     assert watched.counts is not None

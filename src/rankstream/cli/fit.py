@@ -47,7 +47,7 @@ def fit(
     timeout: Annotated[float | None, typer.Option(min=0.0)] = None,
     tolerance: Annotated[float | None, typer.Option(min=0.0)] = None,
     no_standard_errors: Annotated[bool, typer.Option("--no-standard-errors")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for ties and starting points.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the solver: starting points, equal rankings.")] = 0,
     as_json: AsJson = False,
     since: str | None = None,
     half_life: str | None = None,

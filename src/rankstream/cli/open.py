@@ -28,7 +28,7 @@ def open(  # noqa: A001
     budget: Annotated[float | None, typer.Option(min=0.0, help="CPU seconds for each fit.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for ties and starting points.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the solver: starting points, equal rankings.")] = 0,
     as_json: AsJson = False,
     *,
     reading: ReadingOptions,

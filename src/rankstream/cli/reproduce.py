@@ -19,7 +19,7 @@ def reproduce(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Rerun the paper's computational study, figure by figure. Needs a checkout of the repository.
+    """Rerun the study of Ho-Nguyen and Kılınç-Karzan's paper, figure by figure. Needs a checkout of the repository.
 
     Example: rankstream reproduce 2 --instances 10
 
@@ -27,7 +27,7 @@ def reproduce(
     figures: Names or numbers of figures, or paths of settings files (default: all figures).
     out: Folder for the results; finished runs in it are not repeated.
     seed: Random seed for the first market; the others count up from it.
-    """
+    """  # noqa: RUF002
     study = load_study()
     try:
         study.reproduce(figures or [], instances, jobs, out, seed, as_json)

@@ -90,7 +90,7 @@ def learn(
     url: Annotated[str, typer.Argument(help="URL of the database: postgresql://user@host/name.")],
     as_json: AsJson = False,
 ) -> None:
-    """Learn markets of a database until Ctrl-C, on any machine; several learners share the markets.
+    """Update the models of a service whose data are in a database; run it on several machines to share the work.
 
     Example: rankstream serve learn postgresql://shop@db.example/shop
     """

@@ -119,7 +119,7 @@ def as_text(content: dict[str, Any], stored: bool = True) -> str:
     for segment in content["segments"]:
         lines.append(f"  {100 * segment['share']:5.1f} %{ends_of(segment)}  {_ranking(segment, content)}")
     shown_items = [row for row in items if row["gains"] is not None]
-    rows = [("item", "share at usual prices" if prices else "share if all offered", "what sells instead")]
+    rows = [("item", "share at usual prices" if prices else "share if all offered", "what sells instead (top 3)")]
     for row in shown_items:
         goes = {} if row["item"] == content["no_choice"] else row["gains"]  # leaving is never out of stock
         parts = [(name, share) for name, share in list(goes.items())[:3] if share > 0]

@@ -61,7 +61,7 @@ def stream(
     to_end: Stop at the end of the file instead of waiting for more.
     separator: Separator between the items of an offer (default: ';').
     price_levels: Price levels of every item that has a price, as JSON: {"tea": [3, 3.5]}.
-    seed: Random seed for ties and starting points (default: 0).
+    seed: Random seed of the solver: starting points, and equally good rankings (default: 0).
     """
     from rankstream._core.files import own_folder
     from rankstream.streams.sources.follower import Follower
@@ -164,6 +164,6 @@ def _status(follower: "Follower", as_json: bool) -> str:
         words = certificate_words(content["distance"], content["proven_least_distance"], content["gap"])
         shown += f"; {plural(content['offers'], 'offer')} of {plural(content['items'], 'item')}. {words}"
     for alarm in changes:
-        shown += f". Change detected at choice {alarm.record:,} (since {alarm.since:,}): the counts restart"
+        shown += f". Change detected at choice {alarm.record:,} (evidence began near {alarm.since:,}): counts restart"
     skipped = "1 bad line was" if at.skipped == 1 else f"{at.skipped:,} bad lines were"
     return shown + (f". {skipped} skipped." if at.skipped else ".") + (f" {live.remark}" if live.remark else "")

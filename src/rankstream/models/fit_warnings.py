@@ -11,7 +11,7 @@ CUT_SHORT = (
 
 def fit_warnings(about: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each column that the fit ignored although choices depend on it, if it was cut short,
-    and for items that were added to the model later.
+    if its choices changed over time, and for items that were added to the model later.
 
     The facts are those of a model (``model.about``), with the columns as ``Reading.unused`` has them.
 
@@ -19,7 +19,8 @@ def fit_warnings(about: Mapping[str, Any]) -> list[str]:
     ['Price is ignored.']
     """
     noted = about.get("item_notes")  # of ``with_items``
-    notes = [note for note in noted if isinstance(note, str)] if isinstance(noted, list) else []
+    entries = [about.get("changed"), *(noted if isinstance(noted, list) else [])]
+    notes = [note for note in entries if isinstance(note, str)]
     return [*([CUT_SHORT] if was_cut_short(about) else []), *(entry["warning"] for entry in _ignored(about)), *notes]
 
 

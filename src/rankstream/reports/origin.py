@@ -22,9 +22,7 @@ DISTANCE = "root of the summed squared errors"  # in shares, each offer weighted
 def origin_lines(about: dict[str, Any]) -> list[str]:
     """Data, reading, method and certificate, as far as the model remembers them."""
     lines = [_data(about), _reading(about), _method(about), _certificate(about)]
-    lines += [
-        shown(line) for name in ("contradiction", "changed", "uncertain") if isinstance(line := about.get(name), str)
-    ]
+    lines += [shown(line) for name in ("contradiction", "uncertain") if isinstance(line := about.get(name), str)]
     return [line for line in lines if line]
 
 
@@ -40,7 +38,7 @@ def prediction_lines(about: dict[str, Any]) -> list[str]:
     lines: list[str] = []
     if weights and scores:
         parts = sorted(weights.items(), key=lambda pair: -pair[1])
-        named = "; ".join(f"{shown(name)} (weight {100 * weight:.0f} %)" for name, weight in parts)
+        named = "; ".join(shown(name) + f" (weight {100 * weight:.0f} %)" * (len(parts) > 1) for name, weight in parts)
         mix = "a mix of simpler models, weighted" if len(parts) > 1 else "a simpler model, chosen"
         lines.append(f"Predictions for unseen offers start from {mix} by accuracy on held-out offers: {named}.")
     elif weights:
