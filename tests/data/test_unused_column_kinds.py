@@ -14,14 +14,19 @@ pytestmark = pytest.mark.quick
 
 
 def look_at(
-    cells: list[list[Any]], name: str = "column", layout: str = "long", by: tuple[str, ...] = (), span: Any = None
+    cells: list[list[Any]],
+    name: str = "column",
+    layout: str = "long",
+    by: tuple[str, ...] = (),
+    span: Any = None,
+    roles: Any = (),
 ) -> UnusedColumn:
     """The entry for a column with these cells, one list for each record of two rows or of one."""
     records = [
         _Record(("tea", "pie"), ("tea", "pie")[number % 2], "", 1.0, [("tea", cell) for cell in row])
         for number, row in enumerate(cells)
     ]
-    layout = SimpleNamespace(format=layout, roles={}, codes={}, raw=("id", "item"), by_id=False)  # type: ignore[assignment]
+    layout = SimpleNamespace(format=layout, roles=dict(roles), codes={}, raw=("id", "item"), by_id=False)  # type: ignore[assignment]
     source = SimpleNamespace(columns=["item", name], name="table")
     job: Any = SimpleNamespace(layout=layout, source=source, split=SimpleNamespace(by=by))
     return _Look(job, records, span).at_column(name)
@@ -45,9 +50,11 @@ def test_groups_have_twenty_records_for_each_value() -> None:
 
 
 def test_columns_that_number_records_are_identifiers() -> None:
+    numbered = look_at([[f"{7 + number}"] for number in range(9)])
+    assert numbered.sentence == "The column 'column' is not used: it numbers the records."
     assert (
         look_at([[f"k{number}"] for number in range(9)]).sentence
-        == "The column 'column' is not used: it numbers the records."
+        == "The column 'column' is not used: all of its values differ."
     )
     assert look_at([[f"k{number}"] * 2 for number in range(9)]).kind == "identifier"
     pairs = [[f"k{number}", f"j{number}"] for number in range(9)]
@@ -56,6 +63,17 @@ def test_columns_that_number_records_are_identifiers() -> None:
     named = [["k1"], ["k1"], ["k2"]] * 20
     assert look_at(named, "order_id").kind == look_at(named, " Order_ID ").kind
     assert look_at(named).kind == "group"
+
+
+def test_counts_have_their_name_and_only_consecutive_numbers_number_the_records() -> None:
+    counted = [["30"], ["4"], ["12"], ["7"]]
+    for name in ("Quantity", "votes", "weight"):
+        hint = f"The column {name!r} is not used. If it says how often, use columns='count={name}'."
+        assert look_at(counted, name).sentence == look_at(counted * 20, name).sentence == hint
+    assert look_at(counted).sentence == "The column 'column' is not used: all of its values differ."
+    assert look_at(counted * 20).kind == "group"
+    assert look_at([["2", "0"], ["1", "0"]] * 20, "quantity").sentence == "The column 'quantity' is not used."
+    assert look_at(counted, "quantity", roles={"count": "n"}).kind == "identifier"
 
 
 def test_prices_have_their_name_or_two_decimals_that_vary_within_records() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from rankstream.data.item_changes import group_p_value, logit_price_p_value, price_p_value
 from rankstream.data.readers.dialect import decimal_rule, rewrite
 from rankstream.data.readers.job import Job
-from rankstream.data.readers.roles import NAMES, PRICED, item_with_price
+from rankstream.data.readers.roles import COUNT_LIKE, NAMES, PRICED, QUANTITY, item_with_price
 from rankstream.data.readers.sources.database import connected, described, unzoned
 from rankstream.data.readers.sources.labels import text_or_nothing
 from rankstream.data.readers.sources.lines import RawRow
@@ -181,16 +181,22 @@ class _Look:
             reason = "all of its values are the same" if self.records else "not checked"
             return UnusedColumn(name, "other", f"The column {name!r} is not used: {reason}.", {"values": len(values)})
         times = [seconds_or_none(value) for value in values]
-        named_time = name.strip().lower() in NAMES["time"] or self.job.layout.roles.get("time") == name
+        word = name.strip().lower()
+        named_time = word in NAMES["time"] or self.job.layout.roles.get("time") == name
         if None not in times and (named_time or not any(re.fullmatch(NUMBER, value) for value in values)):
             return self._time(name, [time for time in times if time is not None])
         numbers = _numbers(values)
         is_whole = all(len(set(texts)) == 1 for texts in cells)
         if numbers and self._is_price(name, numbers, cells, is_whole):
             return self.at_prices([name])
-        if is_whole and (name.strip().lower() in NAMES["observation"] or len(values) == len(cells)):
+        all_differ = len(values) == (len(cells) if is_whole else sum(map(len, cells)))
+        reach = max(numbers.values()) - min(numbers.values()) if numbers else 0.0
+        if is_whole and (word in NAMES["observation"] or (all_differ and reach == len(values) - 1)):
             return UnusedColumn(name, "identifier", f"The column {name!r} is not used: it numbers the records.")
-        if not is_whole and len(values) == sum(map(len, cells)):
+        if is_whole and "count" not in self.job.layout.roles and (word == QUANTITY or COUNT_LIKE.fullmatch(word)):
+            hint = f"The column {name!r} is not used. If it says how often, use columns='count={name}'."
+            return UnusedColumn(name, "other", hint, {"values": len(values)})
+        if all_differ:
             return UnusedColumn(name, "identifier", f"The column {name!r} is not used: all of its values differ.")
         if is_whole and len(values) <= min(MAX_GROUPS, len(cells) / MIN_GROUP_RECORDS):
             return self._group(name, [texts[0] for texts in cells])
@@ -198,11 +204,9 @@ class _Look:
 
     def _time(self, name: str, times: list[float]) -> UnusedColumn:
         first, last = self.span or (min(times), max(times))
-        began, ended = _date(first), _date(last)
         advice = "let older choices count less with half_life='30d', or look for changes with drift_report"
-        what = f"The model ignores when a choice was made ({name!r}, {began} to {ended})"
-        sentence = f"{what}; {advice}."
-        return UnusedColumn(name, "time", sentence, {"first": first, "last": last})
+        what = f"The model ignores when a choice was made ({name!r}, {_date(first)} to {_date(last)})"
+        return UnusedColumn(name, "time", f"{what}; {advice}.", {"first": first, "last": last})
 
     def _is_price(self, name: str, numbers: dict[str, float], cells: list[list[str]], is_whole: bool) -> bool:
         """Return whether numbers have the name of prices, or look like prices and differ within a record."""
