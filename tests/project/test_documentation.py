@@ -35,6 +35,14 @@ def test_all_python_on_a_page_is_an_example_that_runs(page: Path) -> None:
         assert block.endswith("\n\n"), f"the fence would be part of the last answer:\n{block}"
 
 
+def test_tests_that_pages_name_exist() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in EVERY_PAGE)
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    named = set(re.findall(r"`(test_\w+)`", pages))
+    assert len(named) > 100
+    assert not [name for name in sorted(named) if f"def {name}(" not in tests]
+
+
 def public(module: ModuleType) -> set[str]:
     return set(getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")]))
 
