@@ -122,7 +122,11 @@ def test_a_file_is_looked_at_corrected_and_becomes_a_market(opened: Shop) -> Non
     assert model_of(opened, "one")["model"]["kind"] != "sparse"
     listed = opened.http.request("GET", "/").text
     assert all(words in listed for words in ("240", "28 May 2026"))
-    fits = ("Fits within noise", "Near the best fit (proven)", "A closer fit may exist")
+    fits = (
+        "Fit: as good as the noise allows",
+        "Fit: almost the best possible (proven)",
+        "Fit: perhaps not the best possible yet",
+    )
     assert sum(words in listed for words in fits) == 1
     shown = opened.http.request("GET", "/markets/one").text
     assert "240 choices from 2 different offers of 3 items." in shown  # the account, in the tab Data
