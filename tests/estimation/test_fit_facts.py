@@ -8,6 +8,7 @@ import numpy as np
 import rankstream as rs
 import shell
 from rankstream.data.change import change_over_time
+from rankstream.models.fit_warnings import fit_warnings
 
 ITEMS = ("tea", "pie", "oat", "no")
 
@@ -41,7 +42,9 @@ def test_a_change_is_said_with_its_remedy_and_remembered(tmp_path: Path) -> None
     assert changed["item"] == "oat"
     assert "--since 2024-01-" in said
     assert "--half-life" in said
-    assert rs.load_model(tmp_path / "model.json").about["changed"] == changed["sentence"]
+    about = rs.load_model(tmp_path / "model.json").about
+    assert about["changed"] == changed["sentence"]
+    assert fit_warnings(about) == [changed["sentence"]]  # ``decide`` and ``report`` repeat it
 
 
 def test_a_steady_market_and_the_remedies_say_nothing(tmp_path: Path) -> None:

@@ -286,6 +286,7 @@ def test_advice_names_the_gain_and_how_sure_it_is() -> None:
     assert gain == pytest.approx(decision["expected"] - decision["context"]["present_value"])
     assert f"the best offer earns {100 * decision['expected']:.4g} per 100 customers [" in " ".join(advice.sentences)
     assert "Today's offer: tea." in advice.sentences
+    assert "In brackets: 95 % intervals." in advice.sentences
     usual = report(estimate(counts).model, counts, margins={"tea": 1.0, "pie": 4.0}).sections[0]
     assert "Today's offer (the most frequent): tea, pie." in usual.sentences
 
@@ -304,6 +305,7 @@ def test_a_report_has_intervals_however_small_its_budget() -> None:
         assert isinstance(table, TableBlock)
         assert not any("not estimated" in row[3] for row in table.rows)
     plain = report(model, counts, margins=margins, intervals="None were asked for.")
+    assert not any("In brackets" in sentence for sentence in plain.sections[0].sentences)
     assert plain.content["decision"]["context"]["refits"] == 0
 
 

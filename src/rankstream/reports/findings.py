@@ -177,8 +177,7 @@ def offers_section(counts: ChoiceCounts, most: int) -> Section:
 def _sure(gain: float, interval: tuple[float, float] | None, units: Units) -> str:
     if interval is None:
         return "certainty not estimated"
-    how = "a clear gain" if interval[0] > 0.0 < gain else "may be chance"
-    return how + units.ends(interval)
+    return ("a clear gain" if interval[0] > 0.0 < gain else "may be chance") + units.ends(interval)
 
 
 def drift_section(

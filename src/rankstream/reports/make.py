@@ -125,12 +125,13 @@ def report(
         )  # fmt: skip
     drift, cut = _drift(reading)
     units, warnings = Units(currency=currency), fit_warnings(model.about)
+    brackets = [f"In brackets: {interval_words(model.about)}."] if decision is not None and decision.interval else []
     slices, spans = ((), ()) if reading is None else (reading.slices or (), reading.slice_times or ())
     today = today or ("the most frequent" if constraints.get("present") is None else "")
     made = [
         Section("advice", "What to do", (*warnings, NO_MARGINS))
         if decision is None
-        else findings.advice_section(decision, units, tuple(warnings), today),
+        else findings.advice_section(decision, units, (*warnings, *brackets), today),
         findings.findings_section(model, choices, answers.moves, curves, interval_words(model.about)),
         Section("drift", "What changed over time", (cut,))
         if drift is None
