@@ -90,9 +90,9 @@ def decide(
         the last four weeks in the data (the default if the choices are known).
     data: Choices the model was fitted to (default: that file, if it is in the model's folder).
     intervals: Compute 95 % intervals by refitting the model to simulated choices.
-    safe: Also find the offer with the best worst case (needs --data).
-    next_one: Suggest the offer to try next instead, to learn while earning (needs --data).
-    lost: Estimate instead what stock-outs cost, for a model of receipts and stock (needs --data).
+    safe: Also find the offer with the best worst case (needs the choices).
+    next_one: Suggest the offer to try next instead, to learn while earning (needs the choices).
+    lost: Estimate instead what stock-outs cost, for a model of receipts and stock (needs its choices).
     since: With --lost-sales: count stock-outs from this time on, such as 2026-05-01.
     strategy: With --next: how to balance learning and earning.
     budget: CPU seconds (per market), except start-up and one-time compilation. Ctrl-C stops with the best offer so far.
