@@ -48,7 +48,7 @@ def drift(
     Example: rankstream drift may.csv june.csv
 
     Options:
-    before: Choices (CSV, JSON Lines, Parquet, PrefLib, Excel), or a model file.
+    before: Choices (CSV, JSON Lines, Parquet, Excel, PrefLib), or a model file.
     at: Instead of a second file: split the choices at this time, such as 2024-05-16.
     control: With choices: correction for many tests. holm limits the chance of any false alarm, fdr their share.
     by_offer: With choices: also list offers that changed, appeared or disappeared.

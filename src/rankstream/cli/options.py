@@ -43,7 +43,7 @@ def choice(*known: str, text: str | None = None) -> Any:
 Data = Annotated[
     Path,
     typer.Argument(
-        help="File of choices: CSV, JSON Lines, Parquet, PrefLib or Excel. Quote a glob to read several files."
+        help="File of choices: CSV, JSON Lines, Parquet, Excel or PrefLib (ranked ballots). Quote a glob for several."
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(help="Model file written by 'fit', or folder written by 'fit --by'.")]
