@@ -133,7 +133,7 @@ class SettingsBody(RequestBody):
     )
     rounds: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, description="Solver rounds per batch.")
     served: Literal["max-entropy", "sparse"] | None = Field(None, description="Kind of model to publish.")
-    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = Field(None, description="Seed for ties and starting points.")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = Field(None, description="Seed of starting points and ties.")
     no_choice: StrictStr | None = Field(None, description="Name of the no-purchase option; null as a choice means it.")
     price_levels: PriceTable | None = Field(
         None, description="Price levels of every item that has a price. Offers then include prices."
