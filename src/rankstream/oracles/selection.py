@@ -210,7 +210,5 @@ def _no_table(n_items: int, memory_limit: float) -> str:
         needed = f"needs {_gigabytes(n_items)} of memory, and may take at most {memory_limit / 1e9:.3g} GB"
         return f"a table of all sets of {n_items} items {needed}"
     if 2**n_items > threads * 2**DENSE_ITEMS_PER_THREAD:
-        number = "is 1" if threads == 1 else f"are {threads}"
-        slow = f"more than 2**{DENSE_ITEMS_PER_THREAD} for each thread that may be used, of which there {number}"
-        return f"all sets of {n_items} items are {slow}"
+        return f"all sets of {n_items} items are more than 2**{DENSE_ITEMS_PER_THREAD} for each thread (of {threads})"
     return ""
