@@ -82,7 +82,7 @@ def test_a_signal_stops_cleanly_with_the_state_saved(tmp_path: Path, kind: signa
     output, notes = process.communicate(timeout=LONG)
     assert process.returncode == 0
     assert "500 records saved" in output
-    assert notes == f"Stopped: 500 records are saved in {out}; run the same command again to continue.\n"
+    assert notes == f"Stopped: 500 records saved in {out}. Run the same command again to continue.\n"
     assert tallies(out) == counted(lines)
 
 
@@ -103,8 +103,25 @@ def test_bad_lines_stop_or_are_skipped(tmp_path: Path) -> None:
     assert "line 3: its choice 'pie' is not in its offer" in str(stopped.exception)
     assert sum(tallies(tmp_path / "stopped").values()) == 3.0  # what came before is kept
     done = call(source, "--out", tmp_path / "skipped", "--to-end", "--on-error", "skip")
-    assert "1 bad line was skipped." in done.output
+    assert "1 bad line skipped." in done.output
     assert sum(tallies(tmp_path / "skipped").values()) == 6.0
+
+
+def test_a_declared_no_purchase_option_is_added_and_not_counted_as_an_item(tmp_path: Path) -> None:
+    offers = [["tea", "pie", "nothing"], ["tea", "cake", "nothing"]]  # tea, too, is in every offer
+    lines = [json.dumps({"offered": offer, "chosen": item}) for offer in offers for item in offer] * 20
+    source, out = tmp_path / "choices.jsonl", tmp_path / "out"
+    for kind in ("sparse", "max-entropy"):
+        source.write_text("".join(line + "\n" for line in lines))
+        words = (source, "--out", out / kind, "--to-end", "--publish", kind)
+        done = call(*words, "--no-choice", "nothing")
+        assert "120 records saved; 2 different offers, 3 different items." in done.output
+        assert "nothing" in load_model(out / kind / "model.json").predict(["pie", "cake"])
+        source.write_text("".join(line + "\n" for line in [*lines, *lines]))
+        assert call(*words).exit_code == 0  # the saved state has the option
+        assert "nothing" in load_model(out / kind / "model.json").predict(["pie", "cake"])
+    call(source, "--out", out / "undeclared", "--to-end")
+    assert "nothing" not in load_model(out / "undeclared" / "model.json").predict(["pie", "cake"])
 
 
 GARBAGE = [

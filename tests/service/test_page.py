@@ -251,6 +251,8 @@ def test_the_settings_say_what_is_always_on_offer(tmp_path: Path) -> None:
         answer = one.http.request("GET", "/markets/cafe")
         boxes = re.findall(r"<input type=\"checkbox\"[^>]*value=\"(\w+)\"[^>]* disabled", answer.text)
         assert boxes == [key_of("nothing")]
+        answer_without = one.post("/cafe/predict", {"offers": [["tea"]]}).json()
+        assert answer_without["predictions"][0]["added"] == ["nothing"]
         assert "Not enough choices yet: 4 before and 5 after" in "".join(page_of(answer).texts["p"])
 
 

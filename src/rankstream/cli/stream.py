@@ -56,12 +56,12 @@ def stream(
     detect: Restart the model when tastes change: when recent choices predict new ones clearly better. Default: yes,
         without a half-life or window, while every record is one choice.
     threshold: Evidence needed for an alarm (default: 15). Higher: fewer false alarms, later detection.
-    rounds: Solver rounds per batch; more give a closer fit (default: 20).
+    rounds: Solver rounds per batch of records read (default: 20). Each adds one ranking to the sparse model.
     publish: Kind of model in model.json (default: max-entropy, which predicts best; sparse has few rankings).
     to_end: Stop at the end of the file instead of waiting for more.
     separator: Separator between the items of an offer (default: ';').
     price_levels: Price levels of every item that has a price, as JSON: {"tea": [3, 3.5]}.
-    seed: Random seed of the solver: starting points, and equally good rankings (default: 0).
+    seed: Random seed of the solver: for starting points, and for the choice between equally good rankings (default: 0).
     """
     from rankstream._core.files import own_folder
     from rankstream.streams.sources.follower import Follower
@@ -104,7 +104,7 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
         try:
             for step in follower.steps(to_end):
                 follower.take(step)
-                if time.monotonic() - last >= every or len(follower.alarms) > follower.told:
+                if time.monotonic() - last >= every or len(follower.live.alarms) > follower.told:
                     follower.save()
                     last, printed = time.monotonic(), follower.live.records
                     with unless_hung_up(follower):
@@ -118,11 +118,9 @@ def follow(follower: "Follower", every: float, to_end: bool, as_json: bool) -> N
             print_note(note)
         if follower.live.detector is not None and follower.live.detector.stopped is not None:
             print_note("Changes of tastes are not detected, because a record has a count other than 1.")
-        if follower.stopped and not follower.live.records:
-            print_note("Stopped before the first record: nothing was saved.")
-        elif follower.stopped:
-            records = "1 record is" if follower.live.records == 1 else f"{follower.live.records:,} records are"
-            print_note(f"Stopped: {records} saved in {follower.out}; run the same command again to continue.")
+        if follower.stopped:
+            records = plural(follower.live.records, "record")
+            print_note(f"Stopped: {records} saved in {follower.out}. Run the same command again to continue.")
         elif follower.unfinished:
             print_note(f"The last line of {follower.source} has no line break yet: waiting for the rest.")
 
@@ -139,7 +137,7 @@ def unless_hung_up(follower: "Follower") -> Iterator[None]:
 
 
 def _status(follower: "Follower", as_json: bool) -> str:
-    live, at, changes = follower.live, follower.at, follower.alarms[follower.told :]
+    live, at, changes = follower.live, follower.at, follower.live.alarms[follower.told :]
     follower.told += len(changes)
     content: dict[str, Any] = {"records": live.records, "line": at.place.number, "skipped": at.skipped}
     if live.ready and live.counts is not None:
@@ -162,8 +160,9 @@ def _status(follower: "Follower", as_json: bool) -> str:
     shown = f"{plural(live.records, 'record')} saved"
     if "gap" in content:
         words = certificate_words(content["distance"], content["proven_least_distance"], content["gap"])
-        shown += f"; {plural(content['offers'], 'offer')} of {plural(content['items'], 'item')}. {words}"
+        items = content["items"] - (live.model.no_choice is not None)
+        shown += f"; {plural(content['offers'], 'different offer')}, {plural(items, 'different item')}. {words}"
     for alarm in changes:
         shown += f". Change detected at choice {alarm.record:,} (evidence began near {alarm.since:,}): counts restart"
-    skipped = "1 bad line was" if at.skipped == 1 else f"{at.skipped:,} bad lines were"
+    skipped = plural(at.skipped, "bad line")
     return shown + (f". {skipped} skipped." if at.skipped else ".") + (f" {live.remark}" if live.remark else "")

@@ -128,6 +128,7 @@ class Live:
         self.dense = EntropyFollower(self.seed, rules.attributes)
         self.notes: dict[str, Any] = {}
         self._pace, self.proof = StreamPace(), StreamProof()
+        self.no_choice: str | None = None  # the no-purchase option that whoever reads the records was told; not saved
         self.effort = 1.0  # share of the rounds to play when the learner must catch up; not saved
         self._waiting: list[Record] = []
         self.lock = RLock()
@@ -288,7 +289,9 @@ class Live:
         return self.noted(self.dense.model if self.serves == "max-entropy" else self.sparse)
 
     def noted(self, model: Model) -> Model:
-        """Return a model of these choices with the price levels and usual prices attached, if there are any."""
+        """Return a model of these choices with its no-purchase option, price levels and usual prices attached."""
+        if self.no_choice is not None:
+            model.note(reading={"no_choice": self.no_choice})
         if self.prices is None:
             return model
         usual = [] if self.counts is None else most_frequent_prices(self.counts, self.prices)

@@ -178,6 +178,7 @@ class LogLearner:
         followed = self.markets.get(row.id)
         if followed is None or followed.epoch != row.epoch or followed.is_stuck:
             learning = self._resumed(row) or BackgroundLive(for_live(row.settings))
+            learning.live.no_choice = row.settings.get("no_choice")
             followed = self.markets[row.id] = FollowedMarket(learning, row.epoch, fence=self._held.get(row.id))
         followed.used = time.monotonic()
         return followed

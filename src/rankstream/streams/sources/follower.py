@@ -10,7 +10,6 @@ from rankstream._core.types import Label
 from rankstream._core.watch import handling
 from rankstream.data.decay import as_reach
 from rankstream.data.readers.roles import IN_OFFERS
-from rankstream.streams.detector import Alarm
 from rankstream.streams.files.checkpoint import explained
 from rankstream.streams.live import Live, Record
 from rankstream.streams.live_settings import RecordRules
@@ -65,18 +64,14 @@ class Follower:
                 """price_levels='{"tea": [3, 3.5]}'."""
             )
         self.reader = LineReader(source, **self.reading)
-        self.told = len(self.alarms)
+        self.live.no_choice = self.reader.no_choice
+        self.told = len(self.live.alarms)
         self.rules = RecordRules(self.live.rules, self._known())
 
     @property
     def state(self) -> Path:
         """The file of the state."""
         return self.out / "state.npz"
-
-    @property
-    def alarms(self) -> list[Alarm]:
-        """The changes detected so far."""
-        return self.live.alarms
 
     def _resume(self, settings: dict[str, Any]) -> None:
         self.live = Live.load(self.state)
