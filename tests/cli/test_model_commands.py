@@ -1,4 +1,5 @@
 import json
+from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -6,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import price_decide_cases as prices
-from rankstream import Assortments, Bootstrap, ChoiceCounts, RankingModel, estimate
+from rankstream import Assortments, Bootstrap, ChoiceCounts, RankingModel, estimate, fit_within
 from rankstream.cli import show
 from rankstream.cli.app import make_app
 from rankstream.cli.model_answers import read_offers
@@ -30,6 +31,22 @@ def path(tmp_path: Path) -> Path:
 def test_what_is_shown_to_begin_at_0_is_in_parentheses() -> None:
     assert gain_words("tea", 0.19, {"tea": [0.004, 0.38]}) == "(tea 19 % [0, 38])"
     assert gain_words("tea", 0.19, {"tea": [0.006, 0.38]}) == "tea 19 % [1, 38]"
+
+
+def test_show_explains_parentheses_only_where_there_are_some(tmp_path: Path) -> None:
+    items = ("tea (green)", "pie", "nothing")
+    offers = Assortments([items, *combinations(items, 2)])
+    model = fit_within(ChoiceCounts(offers, [4000, 3000, 3000, 6000, 4000, 6000, 4000, 5000, 5000]), errors=True).model
+    with_leavers = RankingModel(["tea", "nothing"], [("tea", "nothing")], [1.0], no_choice_code=1)
+    without = RankingModel(["tea (green)", "pie"], [("tea (green)", "pie"), ("pie", "tea (green)")], [0.5, 0.5])
+    texts = []
+    for place, each in enumerate((model, with_leavers, without)):
+        each.save(tmp_path / f"{place}.json")
+        texts.append(call("show", tmp_path / f"{place}.json").output)
+    assert " refits;" in texts[0]
+    assert ["A gain in parentheses" in text for text in texts] == [False, False, False]
+    line = "(nothing): these customers buy nothing if the items before it are missing."
+    assert [line in text for text in texts] == [False, True, False]
 
 
 def call(*words: object) -> Result:

@@ -91,7 +91,7 @@ def test_show_prints_intervals_and_marks_what_the_data_do_not_support(tmp_path: 
     assert "95 % intervals from standard errors stored by 'fit' (10 refits; --data makes more)" in shown
     assert " %, and" not in shown
     assert "; sampling noise alone: " in shown
-    assert "In parentheses: the interval starts at 0, so this gain may be chance." in shown
+    assert "A gain in parentheses, in the last column, may be chance: its interval starts at 0." in shown
     content = json.loads(run("show", "model.json", "--json", cwd=tmp_path).stdout)
     row = next(row for row in content["items"] if row["item"] == "c")
     name, (low, high) = next((name, ends) for name, ends in row["gains_intervals"].items() if ends[0] == 0.0)

@@ -116,8 +116,10 @@ def as_text(content: dict[str, Any], stored: bool = True) -> str:
     else:
         how = "" if content["segments_by"] == "whole rankings" else " by their first two choices"
     lines.append(f"\nThe largest customer types{' at usual prices' if prices else ''}{how}:")
-    for segment in content["segments"]:
-        lines.append(f"  {100 * segment['share']:5.1f} %{ends_of(segment)}  {_ranking(segment, content)}")
+    lines += [f"  {100 * row['share']:5.1f} %{ends_of(row)}  {_ranking(row, content)}" for row in content["segments"]]
+    nothing = f"({shown(content['no_choice'])})"
+    if any(line.endswith(nothing) for line in lines):
+        lines.append(f"{nothing}: these customers buy nothing if the items before it are missing.")
     shown_items = [row for row in items if row["gains"] is not None]
     rows = [("item", "share at usual prices" if prices else "share if all offered", "what sells instead (top 3)")]
     for row in shown_items:
@@ -126,8 +128,8 @@ def as_text(content: dict[str, Any], stored: bool = True) -> str:
         gains = ", ".join(_gain(name, share, row.get("gains_intervals")) for name, share in parts)
         rows.append((shown(row["item"]), f"{100 * row['share']:.1f} %{ends_of(row)}", gains))
     lines += ["", *aligned(rows)]
-    if content["replicates"] and any(row[2].count("(") for row in rows):
-        lines.append("In parentheses: the interval starts at 0, so this gain may be chance.")
+    if any("])" in gains for _, _, gains in rows):
+        lines.append("A gain in parentheses, in the last column, may be chance: its interval starts at 0.")
     if not content["replicates"]:
         lines.append("No intervals: the model stores none. Add --data with its choices, or its folder of markets.")
     if len(shown_items) < len(items):
