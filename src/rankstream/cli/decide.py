@@ -81,7 +81,8 @@ def decide(
     Example: rankstream decide model.json --margins items.csv --at-most 6
 
     Options:
-    margins: CSV table with the columns item and margin, or item, unit_cost and price.
+    margins: CSV table with the columns item and margin; or item, price and unit_cost; or, if the model has price
+        levels, item and unit_cost (prices come from the model).
     requires: "cream:tea" offers cream only with tea; repeat for several.
     excludes: "tea:cake" never offers both; repeat for several.
     capacity: Total shelf space; the table of items needs a column space.

@@ -47,7 +47,7 @@ def fit(
     timeout: Annotated[float | None, typer.Option(min=0.0)] = None,
     tolerance: Annotated[float | None, typer.Option(min=0.0)] = None,
     no_standard_errors: Annotated[bool, typer.Option("--no-standard-errors")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the solver: starting points, equal rankings.")] = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: AsJson = False,
     since: str | None = None,
     half_life: str | None = None,
@@ -74,6 +74,7 @@ def fit(
     no_standard_errors: Skip the 10 refits for standard errors: a little faster, but 'show' needs --data for intervals.
     since: Ignore choices before this time, such as 2024-05-16 (needs a time column).
     half_life: Count older choices less: with 30d, half after 30 days (needs a time column).
+    seed: Random seed of the solver: for starting points, and for the choice between equally good rankings.
     by: Fit one model for each value of these columns, such as store,category.
     pool: With --by: let small markets borrow strength from the others.
     attributes: CSV table of items and their attributes. It helps if there are few choices, and lets you predict new

@@ -28,7 +28,7 @@ def open(  # noqa: A001
     budget: Annotated[float | None, typer.Option(min=0.0, help="CPU seconds for each fit.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the solver: starting points, equal rankings.")] = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: AsJson = False,
     *,
     reading: ReadingOptions,
@@ -41,6 +41,7 @@ def open(  # noqa: A001
     sources: Files of choices, model files written by 'fit', or the data folder of a service.
     folder: Keep the data and models in this folder (default: delete them at the end).
     by: Make one market for each value of these columns, such as store.
+    seed: Random seed of the solver: for starting points, and for the choice between equally good rankings.
     """
     try:
         from rankstream.service.run import run

@@ -45,8 +45,8 @@ def predict(
     offer: Offer to predict, separated by ';': 'tea;cake', with prices 'tea@3.50;cake@4', or a JSON list; repeat for
         several.
     interval: Add intervals at this confidence level, such as 0.95 (needs --data).
-    wide: Instead of intervals, print the lowest and highest share that any ranking model consistent with the data (at
-        this confidence level, such as 0.95) predicts. Needs --data. Works for uncertain offers ('fit --between'), too.
+    wide: Confidence level, such as 0.95. Instead of intervals, print the lowest and highest share among all ranking
+        models in that confidence region of the data. Needs --data. Works for uncertain offers ('fit --between'), too.
     forced: Predict as if customers must buy: do not add the no-purchase option.
     """
     from rankstream._core import number_between, uncompiled

@@ -35,7 +35,7 @@ REMEDY_OF_FILE = "One model mixes before and after: open a file with the later c
 REMEDY = "One model mixes before and after. Set half_life, window or detect, so that older choices count less."
 FOLLOWS = "The model follows the change: with these settings, earlier choices count for less, or not at all."
 COURSE = "Distance between model and observed shares, from the first record to now, and what a better fit could gain."
-CHANGES = ("at record", "found at (UTC)", "evidence began near record")
+CHANGES = ("at record", "detected at (UTC)", "evidence began near record")
 NOT_TESTED = {"label": "Change not tested", "words": "There are too few choices to test for changes."}
 TABS: dict[str, tuple[str, ...]] = {
     "overview": ("findings", "trend"), "prices": ("demand", "elasticity"), "changes": ("drift", "timeline", "course"),
