@@ -169,8 +169,8 @@ def describe_change(choices: "Reading") -> dict[str, Any] | None:
         "points": change.points,
         "offers": change.offers,
         "sentence": f"The choices changed over time (around {when}, {str(change.item)!r} "
-        f"{change.points:+.0f} points, p = {change.p_value:.1g}): one model mixes before and after. Fit the "
-        f"later ones with --since {when}, weight older ones less with --half-life 30d, or follow them with 'stream'.",
+        f"{change.points:+.0f} points, p = {change.p_value:.1g}): one model mixes before and after. Fit "
+        f"again, with --since {when} for the later ones alone, or with --half-life 30d, which weights older ones less.",
     }
 
 

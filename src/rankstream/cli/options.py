@@ -79,7 +79,7 @@ class ReadingOptions:
     outside_share: Assumed share of customers who bought nothing.
     no_choice: Name of the no-purchase option, such as nothing. It is in all offers; an empty choice means it was taken.
     format: What a row is (default: recognised from the columns).
-    columns: Your columns, as role=column: item=alt,chosen=choice or items=car_av:1;bus_av:2. JSON if names have commas.
+    columns: Your columns, as role=column: offered=menu,chosen=bought, or JSON. Roles: docs/how-to/read-your-data.md.
     contents: Table with the items of each offer: columns offer_id and item.
     separator: Separator between items of an offer or ranking (default: recognised).
     encoding: Text encoding, such as latin-1 (default: utf-8).
