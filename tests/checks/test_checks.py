@@ -39,6 +39,22 @@ class WrongResponse(L2):
         return -super().respond(vertex, frequencies)
 
 
+class Askew(L2):
+    """The distance from half of the shares, which is consistent, and not least where a model equals the data."""
+
+    def offset(self, dual: Vec, frequencies: Vec) -> float:
+        return super().offset(dual, 0.5 * frequencies)
+
+    def pull(self, vertex: Vec, dual: Vec, frequencies: Vec) -> Vec:
+        return super().pull(vertex, dual, 0.5 * frequencies)
+
+    def respond(self, vertex: Vec, frequencies: Vec) -> Vec:
+        return super().respond(vertex, 0.5 * frequencies)
+
+    def value(self, vertex: Vec, frequencies: Vec) -> float:
+        return super().value(vertex, 0.5 * frequencies)
+
+
 class SmallWidth(L2):
     width = 0.1
 
@@ -125,6 +141,7 @@ class RadiusOfOneOffer(L1):
         (ShortProx, "prox is not optimal"),
         (WrongValue, "value is"),
         (WrongResponse, "respond pays"),
+        (Askew, "a model equal to the data is not the nearest one"),
         (SmallWidth, "width"),
         (SmallBound, "grad_bound does not bound"),
         (SmallLipschitz, "lipschitz"),

@@ -29,6 +29,7 @@ def csv() -> LineReader:
         (b"a\nb", 2, True, (3, 1)),
         (b"a\n", 2, True, None), (b'"a\nb"\nc\n', 0, False, (6, 2)), (b'"a\nb', 0, False, None), (b"", 0, True, None),
         (b'"a\nb"', 0, True, (5, 2)), (b'"a\nb', 0, True, (3, 1)), (b'"a\n', 0, True, (3, 1)), (b'"a', 0, True, (2, 1)),
+        (b"\nx\n", 0, False, (1, 1)),
     ],
 )  # fmt: skip
 def test_records_end_where_quotes_are_closed(buffer: bytes, start: int, final: bool, expected: Any) -> None:
