@@ -41,7 +41,7 @@ def test_fit_says_what_became_of_all_markets(folder: Path) -> None:
     assert (found["fitted"], found["by"], found["methods"]) == (7, ["store", "kind"], {"nearest": 7})
     assert (found["choices"], found["failed"], found["models"]) == (186, [], "models")
     said = run(*WORDS, "--out", "models", cwd=folder)
-    assert "186 choices; 7 markets by store, kind, 7 by nearest." in said.stdout
+    assert "186 choices; 7 markets by store, kind; method: nearest for 7." in said.stdout
 
 
 def test_fit_names_the_markets_that_failed(folder: Path, tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_one_market_is_called_one_market(tmp_path: Path) -> None:
     rows = pd.DataFrame({"store": "York", "kind": "hot", "offered": "tea;none", "chosen": ["tea", "none"]})
     rows.to_csv(tmp_path / "rows.csv", index=False)
     done = run(*WORDS, cwd=tmp_path)
-    assert done.stdout == "2 choices; 1 market by store, kind, 1 by nearest.\nSaved 1 model in models.\n"
+    assert done.stdout == "2 choices; 1 market by store, kind; method: nearest for 1.\nSaved 1 model in models.\n"
     assert repr(rs.Markets.load(tmp_path / "models")) == "Markets(1 market by store, kind, 0 failed)"
 
 

@@ -167,11 +167,11 @@ def test_what_became_of_markets_in_lines() -> None:
     failed = [{"market": f"m{number}", "error": "no"} for number in range(12)]
     content = {"choices": 1.0, "fitted": 2, "by": ["store"], "methods": {"mnl": 2}, "failed": failed, "models": "out"}
     lines = as_text(content).splitlines()
-    assert lines[0] == "1 choice; 2 markets by store, 2 by mnl."
+    assert lines[0] == "1 choice; 2 markets by store; method: mnl for 2."
     assert sum(line.startswith("Failed:") for line in lines) == market_commands.MOST_SHOWN == 10
     assert lines[-2:] == ["2 more failed: see the column error of index.parquet.", "Saved 2 models in out."]
     none = as_text(content | {"fitted": 0, "methods": {}, "failed": failed[:10]}).splitlines()
-    assert none[0] == "1 choice; 0 markets by store, none fitted."
+    assert none[0] == "1 choice; 0 markets by store; method: none."
     assert none[-1] == "Failed: m9: no"
     priced = as_text(content | {"prices_in_common": 0.456, "price_levels": "for all"})
     assert "Price levels: for all (46 % of the offered prices occur in several markets)." in priced

@@ -92,8 +92,8 @@ def describe(markets: "Markets", unused: list[dict[str, Any]]) -> dict[str, Any]
 def as_text(content: dict[str, Any]) -> str:
     """Return the summary as text."""
     number = f"{plural(content['choices'], 'choice')}; {plural(content['fitted'], 'market')}"
-    methods = ", ".join(f"{n_markets:,} by {name}" for name, n_markets in content["methods"].items())
-    lines = [*warning_lines(content), f"{number} by {', '.join(content['by'])}, {methods or 'none fitted'}."]
+    methods = ", ".join(f"{name} for {n_markets:,}" for name, n_markets in content["methods"].items())
+    lines = [*warning_lines(content), f"{number} by {', '.join(content['by'])}; method: {methods or 'none'}."]
     if "price_levels" in content:
         common = f"{100 * content['prices_in_common']:.0f} % of the offered prices occur in several markets"
         lines.append(f"Price levels: {content['price_levels']} ({common}).")
